@@ -1,0 +1,3 @@
+//! Small facts about numbers, patterns, time and chance. Floor 0: knows nothing of the rest.
+pub mod glob;
+pub mod num;

@@ -1,0 +1,3 @@
+//! Data structures. Floor 1: knows no Redis word.
+pub mod bits;
+pub mod lcs;

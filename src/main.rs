@@ -1,0 +1,2 @@
+//! The `perigee` binary: flags, then `server::boot`.
+fn main() {}
