@@ -3,4 +3,4 @@
 //! The modules in reading order, lowest floor first; a module uses only lower floors (`tests/tidy.rs` checks it).
 pub mod base;
 pub mod ds;
-pub mod config;
+

@@ -1,3 +1,4 @@
 //! Data structures. Floor 1: knows no Redis word.
 pub mod bits;
 pub mod lcs;
+pub mod raw;

@@ -1,0 +1,568 @@
+//! One heap block per key: header, optional deadline, key and value together.
+//!
+//! ```text
+//! 0        4          key length code   8 (if DEADLINE)   key            value
+//! [head u32][1|3|5 bytes              ][deadline u64 ms  ][key bytes    ][...]
+//! value:  Inline  [1|3|5 bytes length code][bytes]
+//!         Int     [i64]
+//!         Heap    [ptr][len][cap], a byte vector of its own
+//! ```
+//! head: bits 0..4 form, 4..8 marks, 8..32 access clock. A length code is one byte below 254, else 254 and a
+//! u16, or 255 and a u32. Numbers are little endian and unaligned; only the head is aligned, since readers of
+//! other threads update its access clock while they share the block.
+//!
+//! Must stay true: a block is allocated with exactly `size_class(bytes needed)`, so its size follows from its
+//! contents; the head's form and marks change only under exclusive access.
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::size_class;
+
+const FORM_MASK: u32 = 0xF;
+const FORM_INLINE: u32 = 0;
+const FORM_INT: u32 = 1;
+const FORM_HEAP: u32 = 2;
+
+const DEADLINE: u32 = 1 << 4;
+/// Mark for the owner's use: the value was edited in place (a "raw" string in the terms of the floor above).
+pub const MARK_EDITED: u32 = 1 << 5;
+
+const ACCESS_SHIFT: u32 = 8;
+const HEAD_BYTES: usize = 4;
+const HEAP_BYTES: usize = 24;
+/// Above this a value always has a heap vector of its own, so that appending to it is amortised and moving the
+/// key's block is cheap.
+const INLINE_BYTES_MAX: usize = 16 * 1024;
+/// Up to this a value is always inline.
+const INLINE_BYTES_SURE: usize = 512;
+
+/// A value to be stored.
+pub enum NewValue<'a> {
+    /// Bytes, copied in.
+    Bytes(&'a [u8]),
+    /// A number, kept as eight bytes.
+    Int(i64),
+    /// A vector that the block takes over without a copy when it is too large to be inline.
+    Heap(Vec<u8>),
+}
+
+/// A value as it is stored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Payload<'a> {
+    /// Bytes.
+    Bytes(&'a [u8]),
+    /// A number.
+    Int(i64),
+}
+
+/// An owned block.
+pub struct Block(NonNull<u8>);
+
+/// A shared view of a block that lives in a table for `'a`.
+#[derive(Clone, Copy)]
+pub struct BlockRef<'a>(NonNull<u8>, PhantomData<&'a Block>);
+
+/// An exclusive view of a block that lives in a table for `'a`. Its deadline and key cannot change here.
+pub struct BlockMut<'a>(NonNull<u8>, PhantomData<&'a mut Block>);
+
+// SAFETY: a block owns its bytes; nothing in it refers to a thread. Shared use is read-only but for the access
+// clock, which is atomic. Checked by: `shared_reads_may_touch` (Miri).
+unsafe impl Send for Block {}
+// SAFETY: as above.
+unsafe impl Sync for Block {}
+
+const fn code_bytes(len: usize) -> usize {
+    if len < 254 {
+        1
+    } else if len <= u16::MAX as usize {
+        3
+    } else {
+        5
+    }
+}
+
+/// Writes a length code, returns where the next byte goes.
+///
+/// # Safety
+/// `at` must have room for `code_bytes(len)` bytes.
+unsafe fn put_code(at: *mut u8, len: usize) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if len < 254 {
+            at.write(len as u8);
+            at.add(1)
+        } else if len <= u16::MAX as usize {
+            at.write(254);
+            at.add(1).cast::<u16>().write_unaligned(len as u16);
+            at.add(3)
+        } else {
+            at.write(255);
+            at.add(1).cast::<u32>().write_unaligned(len as u32);
+            at.add(5)
+        }
+    }
+}
+
+/// Reads a length code: the length, and where the next byte is.
+///
+/// # Safety
+/// `at` must point at a code written by `put_code`.
+#[inline]
+unsafe fn get_code(at: *const u8) -> (usize, *const u8) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match at.read() {
+            254 => (at.add(1).cast::<u16>().read_unaligned() as usize, at.add(3)),
+            255 => (at.add(1).cast::<u32>().read_unaligned() as usize, at.add(5)),
+            small => (small as usize, at.add(1)),
+        }
+    }
+}
+
+fn heap_is_smaller(front: usize, len: usize) -> bool {
+    let inline = size_class(front + code_bytes(len) + len);
+    size_class(front + HEAP_BYTES) + size_class(len) < inline
+}
+
+fn must_be_heap(front: usize, len: usize) -> bool {
+    len > INLINE_BYTES_MAX || (len > INLINE_BYTES_SURE && heap_is_smaller(front, len))
+}
+
+impl Block {
+    /// Allocates a block for `key` with `value`; `access` is the 24-bit clock of its last use.
+    ///
+    /// # Panics
+    /// When a length does not fit 32 bits (the protocol's limits are far below).
+    pub fn new(key: &[u8], value: NewValue<'_>, deadline_ms: Option<u64>, access: u32, marks: u32) -> Block {
+        assert!(key.len() <= u32::MAX as usize);
+        let front = HEAD_BYTES + code_bytes(key.len()) + if deadline_ms.is_some() { 8 } else { 0 } + key.len();
+        let mut head = marks | (access << ACCESS_SHIFT) | if deadline_ms.is_some() { DEADLINE } else { 0 };
+        let heap = match &value {
+            NewValue::Bytes(b) if must_be_heap(front, b.len()) => Some(b.to_vec()),
+            _ => None,
+        };
+        let value = match (heap, value) {
+            (Some(v), _) => NewValue::Heap(v),
+            (None, v) => v,
+        };
+        let value_bytes = match &value {
+            NewValue::Bytes(b) => code_bytes(b.len()) + b.len(),
+            NewValue::Int(_) => {
+                head |= FORM_INT;
+                8
+            }
+            NewValue::Heap(v) => {
+                assert!(v.len() <= u32::MAX as usize);
+                head |= FORM_HEAP;
+                HEAP_BYTES
+            }
+        };
+        let layout = layout_for(front + value_bytes);
+        // SAFETY: the layout is not empty; every write below stays inside `front + value_bytes`.
+        // Checked by: `round_trips` (proptest, Miri).
+        unsafe {
+            let Some(start) = NonNull::new(alloc(layout)) else { handle_alloc_error(layout) };
+            start.as_ptr().cast::<u32>().write(head);
+            let mut at = put_code(start.as_ptr().add(HEAD_BYTES), key.len());
+            if let Some(ms) = deadline_ms {
+                at.cast::<u64>().write_unaligned(ms);
+                at = at.add(8);
+            }
+            at.copy_from_nonoverlapping(key.as_ptr(), key.len());
+            at = at.add(key.len());
+            match value {
+                NewValue::Bytes(b) => {
+                    put_code(at, b.len()).copy_from_nonoverlapping(b.as_ptr(), b.len());
+                }
+                NewValue::Int(v) => at.cast::<i64>().write_unaligned(v),
+                NewValue::Heap(v) => write_vec(at, v),
+            }
+            Block(start)
+        }
+    }
+
+    /// A shared view.
+    pub fn view(&self) -> BlockRef<'_> {
+        BlockRef(self.0, PhantomData)
+    }
+
+    /// An exclusive view.
+    pub fn view_mut(&mut self) -> BlockMut<'_> {
+        BlockMut(self.0, PhantomData)
+    }
+}
+
+fn layout_for(bytes: usize) -> Layout {
+    // Eight is a power of two and sizes are far below isize::MAX.
+    Layout::from_size_align(size_class(bytes), 8).expect("a block's size")
+}
+
+/// # Safety
+/// `at` must have room for `HEAP_BYTES` bytes.
+unsafe fn write_vec(at: *mut u8, v: Vec<u8>) {
+    let mut v = ManuallyDrop::new(v);
+    // SAFETY: the caller's promise.
+    unsafe { at.cast::<[usize; 3]>().write_unaligned([v.as_mut_ptr() as usize, v.len(), v.capacity()]) }
+}
+
+/// # Safety
+/// `at` must hold what `write_vec` wrote; the caller takes over (or must give back, with `write_vec`) the vector.
+unsafe fn read_vec(at: *const u8) -> Vec<u8> {
+    // SAFETY: the caller's promise; the parts come from one live vector.
+    unsafe {
+        let [ptr, len, cap] = at.cast::<[usize; 3]>().read_unaligned();
+        Vec::from_raw_parts(ptr as *mut u8, len, cap)
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: we own the block; its size follows from its contents.
+        // Checked by: `round_trips` (Miri finds leaks and wrong layouts).
+        unsafe {
+            let view = BlockRef(self.0, PhantomData);
+            let layout = layout_for(view.bytes_needed());
+            if view.form() == FORM_HEAP {
+                drop(read_vec(view.value_at()));
+            }
+            dealloc(self.0.as_ptr(), layout);
+        }
+    }
+}
+
+impl<'a> BlockRef<'a> {
+    #[inline]
+    fn head_cell(self) -> &'a AtomicU32 {
+        // SAFETY: the head is four aligned bytes at the start of a live block, only used atomically once shared.
+        unsafe { AtomicU32::from_ptr(self.0.as_ptr().cast::<u32>()) }
+    }
+
+    #[inline]
+    fn head(self) -> u32 {
+        self.head_cell().load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn form(self) -> u32 {
+        self.head() & FORM_MASK
+    }
+
+    /// The key's parts: where it starts, its length.
+    #[inline]
+    fn key_span(self) -> (*const u8, usize) {
+        // SAFETY: a block starts with head and key code. Checked by: `round_trips`.
+        unsafe {
+            let (len, at) = get_code(self.0.as_ptr().add(HEAD_BYTES));
+            (at.add(if self.head() & DEADLINE != 0 { 8 } else { 0 }), len)
+        }
+    }
+
+    #[inline]
+    fn value_at(self) -> *const u8 {
+        let (at, len) = self.key_span();
+        // SAFETY: the value follows the key.
+        unsafe { at.add(len) }
+    }
+
+    /// The key.
+    #[inline]
+    pub fn key(self) -> &'a [u8] {
+        let (at, len) = self.key_span();
+        // SAFETY: the block lives for 'a and keys never change.
+        unsafe { std::slice::from_raw_parts(at, len) }
+    }
+
+    /// When the key expires, in milliseconds since the epoch.
+    #[inline]
+    pub fn deadline_ms(self) -> Option<u64> {
+        if self.head() & DEADLINE == 0 {
+            return None;
+        }
+        // SAFETY: the mark says that eight bytes precede the key.
+        unsafe { Some(self.key_span().0.sub(8).cast::<u64>().read_unaligned()) }
+    }
+
+    /// The value.
+    #[inline]
+    pub fn payload(self) -> Payload<'a> {
+        // SAFETY: the form says what the value's bytes are; they live for 'a. Checked by: `round_trips`.
+        unsafe {
+            let at = self.value_at();
+            match self.form() {
+                FORM_INT => Payload::Int(at.cast::<i64>().read_unaligned()),
+                FORM_HEAP => {
+                    let [ptr, len, _] = at.cast::<[usize; 3]>().read_unaligned();
+                    Payload::Bytes(std::slice::from_raw_parts(ptr as *const u8, len))
+                }
+                _ => {
+                    let (len, at) = get_code(at);
+                    Payload::Bytes(std::slice::from_raw_parts(at, len))
+                }
+            }
+        }
+    }
+
+    /// The owner's marks.
+    pub fn marks(self) -> u32 {
+        self.head() & MARK_EDITED
+    }
+
+    /// The 24-bit clock of the last use.
+    pub fn access(self) -> u32 {
+        self.head() >> ACCESS_SHIFT
+    }
+
+    /// Sets the access clock. Allowed through a shared view: any number of readers may race, and one of their
+    /// values wins. Writes only when the clock changed, so that hot keys stay in shared cache lines.
+    #[inline]
+    pub fn touch(self, access: u32) {
+        let head = self.head();
+        let next = (head & ((1 << ACCESS_SHIFT) - 1)) | (access << ACCESS_SHIFT);
+        if next != head {
+            self.head_cell().store(next, Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes of the block that its contents need.
+    fn bytes_needed(self) -> usize {
+        let value_at = self.value_at();
+        let front = value_at as usize - self.0.as_ptr() as usize;
+        front
+            + match self.form() {
+                FORM_INT => 8,
+                FORM_HEAP => HEAP_BYTES,
+                // SAFETY: an inline value starts with its length code.
+                _ => unsafe {
+                    let (len, at) = get_code(value_at);
+                    (at as usize - value_at as usize) + len
+                },
+            }
+    }
+
+    /// Heap bytes that this key takes, without its slot in the table.
+    pub fn heap_bytes(self) -> usize {
+        let own = size_class(self.bytes_needed());
+        if self.form() != FORM_HEAP {
+            return own;
+        }
+        // SAFETY: the form says that a vector's parts are here.
+        let [_, _, cap] = unsafe { self.value_at().cast::<[usize; 3]>().read_unaligned() };
+        own + if cap == 0 { 0 } else { size_class(cap) }
+    }
+}
+
+impl<'a> BlockMut<'a> {
+    /// A shared view for as long as this one is not used.
+    pub fn view(&self) -> BlockRef<'_> {
+        BlockRef(self.0, PhantomData)
+    }
+
+    fn set_head(&mut self, clear: u32, set: u32) {
+        let view = self.view();
+        view.head_cell().store((view.head() & !clear) | set, Ordering::Relaxed);
+    }
+
+    /// Sets the owner's marks to `marks`.
+    pub fn set_marks(&mut self, marks: u32) {
+        self.set_head(MARK_EDITED, marks & MARK_EDITED);
+    }
+
+    /// Stores `value` without moving the block, where its size class and form allow. `false`: nothing changed.
+    pub fn store(&mut self, value: &NewValue<'_>) -> bool {
+        let view = self.view();
+        let value_at = view.value_at().cast_mut();
+        let front = value_at as usize - self.0.as_ptr() as usize;
+        match (value, view.form()) {
+            (NewValue::Int(v), FORM_INT) => {
+                // SAFETY: an Int block has eight bytes here, and the view is exclusive.
+                unsafe { value_at.cast::<i64>().write_unaligned(*v) };
+                true
+            }
+            (NewValue::Bytes(b), FORM_INLINE) => {
+                let need = front + code_bytes(b.len()) + b.len();
+                if size_class(need) != size_class(view.bytes_needed()) || must_be_heap(front, b.len()) {
+                    return false;
+                }
+                // SAFETY: the class has room for `need` bytes, and the view is exclusive.
+                // Checked by: `stores_in_place` (proptest, Miri).
+                unsafe { put_code(value_at, b.len()).copy_from_nonoverlapping(b.as_ptr(), b.len()) };
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The value's bytes for editing in place, when it is stored as bytes.
+    pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        let view = self.view();
+        // SAFETY: as in `payload`; the view is exclusive.
+        unsafe {
+            let at = view.value_at();
+            match view.form() {
+                FORM_INT => None,
+                FORM_HEAP => {
+                    let [ptr, len, _] = at.cast::<[usize; 3]>().read_unaligned();
+                    Some(std::slice::from_raw_parts_mut(ptr as *mut u8, len))
+                }
+                _ => {
+                    let (len, at) = get_code(at);
+                    Some(std::slice::from_raw_parts_mut(at.cast_mut(), len))
+                }
+            }
+        }
+    }
+
+    /// Grows a value stored as bytes to `len` bytes (new ones zero) without moving the block, where that is
+    /// possible: always for heap vectors, for inline values while their size class has room.
+    pub fn grow_in_place(&mut self, len: usize) -> bool {
+        let view = self.view();
+        let at = view.value_at().cast_mut();
+        match view.form() {
+            FORM_HEAP => {
+                // SAFETY: the vector is taken out, grown and written back before anything can observe it.
+                unsafe {
+                    let mut v = read_vec(at);
+                    if len > v.len() {
+                        grow_vec(&mut v, len);
+                    }
+                    write_vec(at, v);
+                }
+                true
+            }
+            FORM_INLINE => {
+                // SAFETY: an inline value starts with its length code.
+                let (old, bytes_at) = unsafe { get_code(at) };
+                if len <= old {
+                    return true;
+                }
+                let front = at as usize - self.0.as_ptr() as usize;
+                let need = front + code_bytes(len) + len;
+                let same_code = code_bytes(len) == code_bytes(old);
+                if !same_code || size_class(need) != size_class(view.bytes_needed()) || must_be_heap(front, len) {
+                    return false;
+                }
+                // SAFETY: the class has room for `need` bytes; the code keeps its width, so bytes stay in place.
+                unsafe {
+                    bytes_at.cast_mut().add(old).write_bytes(0, len - old);
+                    put_code(at, len);
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Grows with room to spare below 1 MiB (doubling) and an eighth above it: amortised, and bounded in waste.
+fn grow_vec(v: &mut Vec<u8>, len: usize) {
+    if len > v.capacity() {
+        let spare = if len < (1 << 20) { len } else { len / 8 };
+        v.reserve_exact(len - v.len() + spare);
+    }
+    v.resize(len, 0);
+}
+
+// SAFETY: the pointer is 8-aligned (layout_for), `from_raw` undoes `into_raw`.
+unsafe impl super::dash::Entry for Block {
+    type Ref<'a> = BlockRef<'a>;
+    type Mut<'a> = BlockMut<'a>;
+
+    fn into_raw(self) -> NonNull<u8> {
+        ManuallyDrop::new(self).0
+    }
+    unsafe fn from_raw(at: NonNull<u8>) -> Self {
+        Block(at)
+    }
+    unsafe fn view_at<'a>(at: NonNull<u8>) -> BlockRef<'a> {
+        BlockRef(at, PhantomData)
+    }
+    unsafe fn view_mut_at<'a>(at: NonNull<u8>) -> BlockMut<'a> {
+        BlockMut(at, PhantomData)
+    }
+}
+
+impl<'a> super::dash::View<'a> for BlockRef<'a> {
+    fn key(self) -> &'a [u8] {
+        BlockRef::key(self)
+    }
+    fn deadline_ms(self) -> Option<u64> {
+        BlockRef::deadline_ms(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn value_of(view: BlockRef<'_>) -> Vec<u8> {
+        match view.payload() {
+            Payload::Bytes(b) => b.to_vec(),
+            Payload::Int(v) => v.to_string().into_bytes(),
+        }
+    }
+
+    #[test]
+    fn round_trips() {
+        for key_len in [0, 1, 16, 253, 254, 255, 70_000] {
+            for value_len in [0, 1, 3, 64, 253, 254, 512, 1024, 1500, 20_000, 70_000] {
+                for deadline in [None, Some(u64::MAX - 3)] {
+                    let (key, value) = (vec![b'k'; key_len], vec![b'v'; value_len]);
+                    let block = Block::new(&key, NewValue::Bytes(&value), deadline, 0xABCDEF, MARK_EDITED);
+                    let view = block.view();
+                    assert_eq!((view.key(), view.deadline_ms()), (&key[..], deadline));
+                    assert_eq!(value_of(view), value);
+                    assert_eq!((view.access(), view.marks()), (0xABCDEF, MARK_EDITED));
+                }
+            }
+        }
+        let block = Block::new(b"n", NewValue::Int(-7), Some(5), 0, 0);
+        assert_eq!((block.view().payload(), block.view().deadline_ms()), (Payload::Int(-7), Some(5)));
+    }
+
+    #[test]
+    fn awkward_sizes_waste_little() {
+        // 1024 bytes would fall into the 1280 class together with their key.
+        let block = Block::new(&[b'k'; 16], NewValue::Bytes(&[0; 1024]), None, 0, 0);
+        assert!(block.view().heap_bytes() <= 1024 + 48);
+        let block = Block::new(&[b'k'; 16], NewValue::Bytes(&[0; 1500]), None, 0, 0);
+        assert!(block.view().heap_bytes() <= 1536);
+    }
+
+    #[test]
+    fn shared_reads_may_touch() {
+        let block = Block::new(b"k", NewValue::Int(1), None, 1, 0);
+        std::thread::scope(|s| {
+            for clock in 0..4 {
+                let block = &block;
+                s.spawn(move || {
+                    block.view().touch(clock);
+                    assert_eq!(block.view().key(), b"k");
+                });
+            }
+        });
+    }
+
+    proptest! {
+        #[test]
+        fn stores_in_place(first in 0usize..700, second in 0usize..700, grow in 0usize..300) {
+            let (a, b) = (vec![1u8; first], vec![2u8; second]);
+            let mut block = Block::new(b"some key", NewValue::Bytes(&a), Some(9), 3, 0);
+            let mut now = a;
+            if block.view_mut().store(&NewValue::Bytes(&b)) {
+                now = b;
+            }
+            prop_assert_eq!(value_of(block.view()), now.clone());
+            if block.view_mut().grow_in_place(now.len() + grow) {
+                now.resize(now.len() + grow, 0);
+            }
+            prop_assert_eq!(value_of(block.view()), now);
+            prop_assert_eq!(block.view().deadline_ms(), Some(9));
+            prop_assert_eq!(block.view().key(), b"some key");
+        }
+    }
+}

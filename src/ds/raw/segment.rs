@@ -1,0 +1,556 @@
+//! A segment: the buckets that hold the keys of one range of hash prefixes.
+//!
+//! A bucket is one cache line: seven one-byte fingerprints, a count of entries that passed over it, seven slots.
+//! A slot is the entry's address, with the sixteen hash bits that place it among the buckets above bit 48 and a
+//! "has a deadline" bit at the bottom; so growing a segment touches no entry.
+//!
+//! Must stay true: an entry lies in its home bucket or in one after it (cyclic), and every full bucket that its
+//! insertion passed counts it (255 = lost count, never lowered); `count < nb * 7`, so a probe ends;
+//! `deadline_min_ms` is at or below every deadline in the segment.
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use super::dash::{Entry, View};
+use crate::base::hash::{KeyHash, PREFIX_BITS};
+
+/// Slots of a bucket.
+pub const SLOTS: usize = 7;
+/// The bucket counts that a segment grows through; the allocator has a size class for each.
+const BUCKET_COUNTS: [u16; 20] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64];
+/// A segment with this many buckets splits instead of growing.
+pub const BUCKETS_MAX: u16 = 64;
+
+const LOW: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+/// The high bits of the seven fingerprints; the eighth byte is the overflow count.
+const SEVEN: u64 = 0x0080_8080_8080_8080;
+const ADDRESS: u64 = 0x0000_FFFF_FFFF_FFF8;
+const HAS_DEADLINE: u64 = 1;
+
+#[repr(C, align(64))]
+pub(super) struct Bucket {
+    tags: u64,
+    slots: [u64; SLOTS],
+}
+
+/// What an empty segment points at, so that a lookup needs no test for "no buckets yet".
+static EMPTY: Bucket = Bucket { tags: 0, slots: [0; SLOTS] };
+
+impl Bucket {
+    /// High bits set where a fingerprint may equal `byte`; never misses one, and a false one only above a true one.
+    #[inline]
+    fn matches(&self, byte: u8) -> u64 {
+        let x = self.tags ^ (LOW * u64::from(byte));
+        x.wrapping_sub(LOW) & !x & SEVEN
+    }
+
+    #[inline]
+    fn occupied(&self) -> u64 {
+        // A byte is non-zero when its low seven bits carry into the high bit or the high bit is set.
+        (((self.tags & !HIGH) + !HIGH) | self.tags) & SEVEN
+    }
+
+    #[inline]
+    fn overflow(&self) -> u64 {
+        self.tags >> 56
+    }
+
+    fn pass(&mut self) {
+        if self.overflow() < 255 {
+            self.tags += 1 << 56;
+        }
+    }
+
+    fn unpass(&mut self) {
+        if self.overflow() < 255 {
+            self.tags -= 1 << 56;
+        }
+    }
+
+    fn set_fingerprint(&mut self, slot: usize, byte: u8) {
+        let shift = slot * 8;
+        self.tags = (self.tags & !(0xFF << shift)) | (u64::from(byte) << shift);
+    }
+
+    #[inline]
+    fn fingerprint(&self, slot: usize) -> u8 {
+        (self.tags >> (slot * 8)) as u8
+    }
+}
+
+#[inline]
+fn slot_of(mark: u64) -> usize {
+    (mark.trailing_zeros() / 8) as usize
+}
+
+/// Where an entry lies in its segment. Valid until the segment changes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    bucket: u16,
+    slot: u16,
+}
+
+pub(super) struct Segment<E: Entry> {
+    buckets: NonNull<Bucket>,
+    /// The earliest deadline that may be in here; `u64::MAX`: none.
+    pub deadline_min_ms: u64,
+    /// First hash prefix of the range that this segment holds.
+    pub start: u32,
+    nb: u16,
+    pub count: u16,
+    /// Entries up to which the buckets are filled; 0 while they are the shared empty one.
+    limit: u16,
+    /// Directory bits that lead here.
+    pub depth: u8,
+    _owns: PhantomData<E>,
+}
+
+fn layout(nb: u16) -> Layout {
+    Layout::array::<Bucket>(usize::from(nb)).expect("at most 64 buckets")
+}
+
+/// Seven eighths full: beyond that, misses probe too many buckets.
+fn limit_for(nb: u16) -> u16 {
+    if nb <= 2 { nb * SLOTS as u16 - 1 } else { nb * SLOTS as u16 * 7 / 8 }
+}
+
+#[inline]
+fn home(bits: u16, nb: u16) -> u16 {
+    ((u32::from(bits) * u32::from(nb)) >> 16) as u16
+}
+
+#[inline]
+fn address(word: u64) -> NonNull<u8> {
+    // SAFETY: only called on words made by `word_for`, whose address is that of a live block, not null.
+    unsafe { NonNull::new_unchecked((word & ADDRESS) as *mut u8) }
+}
+
+#[inline]
+fn bits_of(word: u64) -> u16 {
+    (word >> 48) as u16
+}
+
+impl<E: Entry> Segment<E> {
+    pub fn empty(start: u32, depth: u8) -> Self {
+        Segment {
+            buckets: NonNull::from(&EMPTY),
+            deadline_min_ms: u64::MAX,
+            start,
+            nb: 1,
+            count: 0,
+            limit: 0,
+            depth,
+            _owns: PhantomData,
+        }
+    }
+
+    /// Makes room for `entries` at once.
+    pub fn reserve(&mut self, entries: usize) {
+        if let Some(nb) = BUCKET_COUNTS.iter().find(|nb| usize::from(limit_for(**nb)) >= entries) {
+            self.rebuild(*nb);
+        }
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.count >= self.limit
+    }
+
+    pub fn may_grow(&self) -> bool {
+        self.nb < BUCKETS_MAX
+    }
+
+    #[inline]
+    fn bucket(&self, index: u16) -> &Bucket {
+        debug_assert!(index < self.nb);
+        // SAFETY: `index < nb`, and `buckets` has `nb` buckets. Checked by: `segment_model` (Miri).
+        unsafe { self.buckets.add(usize::from(index)).as_ref() }
+    }
+
+    fn bucket_mut(&mut self, index: u16) -> &mut Bucket {
+        debug_assert!(index < self.nb && self.limit > 0, "the shared empty bucket is never written");
+        // SAFETY: as above; `limit > 0` means that the buckets are ours.
+        unsafe { self.buckets.add(usize::from(index)).as_mut() }
+    }
+
+    #[inline]
+    fn after(&self, index: u16) -> u16 {
+        if index + 1 == self.nb { 0 } else { index + 1 }
+    }
+
+    /// Asks the processor to load the home bucket.
+    #[inline]
+    pub fn prefetch(&self, hash: KeyHash) {
+        prefetch(self.bucket(home(hash.bucket_bits(), self.nb)));
+    }
+
+    /// Asks the processor to load the entry that `find` would most likely look at.
+    #[inline]
+    pub fn prefetch_entry(&self, hash: KeyHash) {
+        let bucket = self.bucket(home(hash.bucket_bits(), self.nb));
+        let marks = bucket.matches(hash.fingerprint());
+        if marks != 0 {
+            prefetch(address(bucket.slots[slot_of(marks)]).as_ptr());
+        }
+    }
+
+    #[inline]
+    pub fn find(&self, hash: KeyHash, key: &[u8]) -> Option<Place> {
+        let (fingerprint, bits) = (hash.fingerprint(), hash.bucket_bits());
+        let mut index = home(bits, self.nb);
+        loop {
+            let bucket = self.bucket(index);
+            let mut marks = bucket.matches(fingerprint);
+            while marks != 0 {
+                let slot = slot_of(marks);
+                let word = bucket.slots[slot];
+                if bits_of(word) == bits && self.view(word).key() == key {
+                    return Some(Place { bucket: index, slot: slot as u16 });
+                }
+                marks &= marks - 1;
+            }
+            if bucket.overflow() == 0 {
+                return None;
+            }
+            index = self.after(index);
+            if index == home(bits, self.nb) {
+                return None;
+            }
+        }
+    }
+
+    #[inline]
+    fn view(&self, word: u64) -> E::Ref<'_> {
+        // SAFETY: an occupied slot holds a live entry, borrowed for as long as the segment is.
+        unsafe { E::view_at(address(word)) }
+    }
+
+    #[inline]
+    pub fn at(&self, place: Place) -> E::Ref<'_> {
+        self.view(self.bucket(place.bucket).slots[usize::from(place.slot)])
+    }
+
+    pub fn at_mut(&mut self, place: Place) -> E::Mut<'_> {
+        let word = self.bucket(place.bucket).slots[usize::from(place.slot)];
+        // SAFETY: as in `view`, exclusively.
+        unsafe { E::view_mut_at(address(word)) }
+    }
+
+    /// Puts an entry in whose key is not there yet. The segment must not be full.
+    pub fn insert(&mut self, hash: KeyHash, entry: E) {
+        assert!(!self.is_full());
+        // SAFETY: the entry is alive until `into_raw` hands it to the slot.
+        let deadline = unsafe { E::view_at(entry.raw()) }.deadline_ms();
+        self.note_deadline(deadline);
+        let word = word_for(entry, hash.bucket_bits(), deadline.is_some());
+        self.put(word, hash.fingerprint());
+        self.count += 1;
+    }
+
+    fn put(&mut self, word: u64, fingerprint: u8) {
+        let mut index = home(bits_of(word), self.nb);
+        loop {
+            let bucket = self.bucket_mut(index);
+            let free = !bucket.occupied() & SEVEN;
+            if free != 0 {
+                let slot = slot_of(free);
+                bucket.slots[slot] = word;
+                bucket.set_fingerprint(slot, fingerprint);
+                return;
+            }
+            bucket.pass();
+            index = self.after(index);
+        }
+    }
+
+    pub fn note_deadline(&mut self, deadline_ms: Option<u64>) {
+        self.deadline_min_ms = self.deadline_min_ms.min(deadline_ms.unwrap_or(u64::MAX));
+    }
+
+    /// Puts `entry`, which has the same key, in the place of the one there.
+    pub fn replace(&mut self, place: Place, entry: E) -> E {
+        // SAFETY: as in `insert`.
+        let deadline = unsafe { E::view_at(entry.raw()) }.deadline_ms();
+        self.note_deadline(deadline);
+        let slot = &mut self.bucket_mut(place.bucket).slots[usize::from(place.slot)];
+        let old = *slot;
+        *slot = word_for(entry, bits_of(old), deadline.is_some());
+        // SAFETY: the slot gave up its only copy of the address.
+        unsafe { E::from_raw(address(old)) }
+    }
+
+    pub fn remove(&mut self, place: Place) -> E {
+        let bucket = self.bucket_mut(place.bucket);
+        let word = bucket.slots[usize::from(place.slot)];
+        bucket.set_fingerprint(usize::from(place.slot), 0);
+        bucket.slots[usize::from(place.slot)] = 0;
+        let mut index = home(bits_of(word), self.nb);
+        while index != place.bucket {
+            self.bucket_mut(index).unpass();
+            index = self.after(index);
+        }
+        self.count -= 1;
+        if self.count == 0 {
+            self.deadline_min_ms = u64::MAX;
+        }
+        // SAFETY: the slot gave up its only copy of the address.
+        unsafe { E::from_raw(address(word)) }
+    }
+
+    /// Calls `f` on every entry.
+    pub fn for_each<'a>(&'a self, mut f: impl FnMut(E::Ref<'a>)) {
+        for index in 0..self.nb {
+            let bucket = self.bucket(index);
+            let mut marks = bucket.occupied();
+            while marks != 0 {
+                // SAFETY: an occupied slot holds a live entry, borrowed like the segment.
+                f(unsafe { E::view_at(address(bucket.slots[slot_of(marks)])) });
+                marks &= marks - 1;
+            }
+        }
+    }
+
+    /// Calls `f` on the entries of the home bucket that `from` falls into whose bits are at or above `from`;
+    /// returns the first bits of the next home bucket, `None` after the last. Order and stop points depend only on
+    /// hash bits, so a scan survives growth and splits between two calls.
+    pub fn scan_home<'a>(&'a self, from: u16, mut f: impl FnMut(E::Ref<'a>)) -> Option<u16> {
+        let first = home(from, self.nb);
+        let mut index = first;
+        loop {
+            let bucket = self.bucket(index);
+            let mut marks = bucket.occupied();
+            while marks != 0 {
+                let word = bucket.slots[slot_of(marks)];
+                if bits_of(word) >= from && home(bits_of(word), self.nb) == first {
+                    // SAFETY: as in `for_each`.
+                    f(unsafe { E::view_at(address(word)) });
+                }
+                marks &= marks - 1;
+            }
+            index = self.after(index);
+            if bucket.overflow() == 0 || index == first {
+                break;
+            }
+        }
+        let next = first + 1;
+        (next < self.nb).then(|| ((u32::from(next) << 16).div_ceil(u32::from(self.nb))) as u16)
+    }
+
+    /// Removes the entries whose deadline is at or before `now_ms` (at most `limit` of them), hands them to `f`,
+    /// and makes `deadline_min_ms` exact. Returns how many were removed.
+    pub fn take_due(&mut self, now_ms: u64, limit: usize, f: &mut dyn FnMut(E)) -> usize {
+        let (mut earliest_ms, mut taken) = (u64::MAX, 0);
+        for index in 0..self.nb {
+            let mut marks = self.bucket(index).occupied();
+            while marks != 0 {
+                let slot = slot_of(marks);
+                marks &= marks - 1;
+                let word = self.bucket(index).slots[slot];
+                if word & HAS_DEADLINE == 0 {
+                    continue;
+                }
+                let deadline_ms = self.view(word).deadline_ms().unwrap_or(u64::MAX);
+                if deadline_ms <= now_ms && taken < limit {
+                    f(self.remove(Place { bucket: index, slot: slot as u16 }));
+                    taken += 1;
+                } else {
+                    earliest_ms = earliest_ms.min(deadline_ms);
+                }
+            }
+        }
+        self.deadline_min_ms = earliest_ms;
+        taken
+    }
+
+    /// The `n`-th occupied place (cyclic), for random picks. The segment must not be empty.
+    pub fn nth(&self, n: u64) -> E::Ref<'_> {
+        let mut left = n % u64::from(self.count);
+        for index in 0..self.nb {
+            let bucket = self.bucket(index);
+            let mut marks = bucket.occupied();
+            let here = u64::from(marks.count_ones());
+            if left >= here {
+                left -= here;
+                continue;
+            }
+            while left > 0 {
+                marks &= marks - 1;
+                left -= 1;
+            }
+            return self.view(bucket.slots[slot_of(marks)]);
+        }
+        unreachable!("count entries are occupied")
+    }
+
+    pub fn grow(&mut self) {
+        let wanted = if self.limit == 0 { 1 } else { self.nb + 1 };
+        self.rebuild_at_least(wanted);
+    }
+
+    /// Gives buckets back after deletions, when more than two thirds stand empty.
+    pub fn shrink_if_sparse(&mut self) {
+        if self.limit > 0 && self.nb > 4 && usize::from(self.count) * 3 < usize::from(self.limit) {
+            self.rebuild_at_least((self.count * 3 / 2 / SLOTS as u16).max(1));
+        }
+    }
+
+    fn rebuild_at_least(&mut self, wanted: u16) {
+        let nb = BUCKET_COUNTS.iter().copied().find(|nb| *nb >= wanted).unwrap_or(BUCKETS_MAX);
+        self.rebuild(nb);
+    }
+
+    /// Moves all entries into `nb` fresh buckets. Touches no entry.
+    fn rebuild(&mut self, nb: u16) {
+        let mut next = Self::with_buckets(self.start, self.depth, nb);
+        next.deadline_min_ms = self.deadline_min_ms;
+        self.move_all(|_| true, &mut next, None);
+        *self = next;
+    }
+
+    fn with_buckets(start: u32, depth: u8, nb: u16) -> Self {
+        // SAFETY: the layout is not empty; zeroed buckets are empty buckets.
+        let raw = unsafe { alloc_zeroed(layout(nb)) }.cast::<Bucket>();
+        let Some(buckets) = NonNull::new(raw) else { handle_alloc_error(layout(nb)) };
+        Segment { buckets, nb, limit: limit_for(nb), ..Segment::empty(start, depth) }
+    }
+
+    /// Splits by the next prefix bit: keeps the lower half, returns the upper one.
+    pub fn split(&mut self) -> Self {
+        let bit = 1u32 << (PREFIX_BITS - 1 - u32::from(self.depth));
+        let half = (self.count / 2 * 4 / 3 / SLOTS as u16 + 1).min(BUCKETS_MAX);
+        let nb = BUCKET_COUNTS.iter().copied().find(|nb| *nb >= half).unwrap_or(BUCKETS_MAX);
+        self.prefetch_entries();
+        let (depth, deadline_min_ms) = (self.depth + 1, self.deadline_min_ms);
+        let mut low = Self::with_buckets(self.start, depth, nb);
+        let mut high = Self::with_buckets(self.start | bit, depth, nb);
+        let is_low = |entry: E::Ref<'_>| KeyHash::of(entry.key()).prefix() & bit == 0;
+        self.move_all(is_low, &mut low, Some(&mut high));
+        // A bound, not exact: the next visit by the expiry cycle makes it exact.
+        low.deadline_min_ms = if low.count > 0 { deadline_min_ms } else { u64::MAX };
+        high.deadline_min_ms = if high.count > 0 { deadline_min_ms } else { u64::MAX };
+        *self = low;
+        high
+    }
+
+    fn prefetch_entries(&self) {
+        for index in 0..self.nb {
+            for word in self.bucket(index).slots {
+                prefetch((word & ADDRESS) as *const u8);
+            }
+        }
+    }
+
+    /// Empties this segment into `low` and `high`; grows them when the halves are uneven.
+    fn move_all(
+        &mut self,
+        mut is_low: impl FnMut(E::Ref<'_>) -> bool,
+        low: &mut Self,
+        mut high: Option<&mut Self>,
+    ) {
+        if self.limit == 0 {
+            return;
+        }
+        for index in 0..self.nb {
+            let mut marks = self.bucket(index).occupied();
+            while marks != 0 {
+                let slot = slot_of(marks);
+                marks &= marks - 1;
+                let word = self.bucket(index).slots[slot];
+                let fingerprint = self.bucket(index).fingerprint(slot);
+                let target = match &mut high {
+                    Some(high) if !is_low(self.view(word)) => &mut **high,
+                    _ => &mut *low,
+                };
+                if target.is_full() {
+                    target.grow();
+                }
+                target.put(word, fingerprint);
+                target.count += 1;
+            }
+        }
+        self.release();
+    }
+
+    /// Forgets the entries (they live elsewhere now) and frees the buckets.
+    fn release(&mut self) {
+        if self.limit > 0 {
+            // SAFETY: the buckets were allocated with this layout and nobody points at them any more.
+            unsafe { dealloc(self.buckets.as_ptr().cast(), layout(self.nb)) };
+        }
+        let (start, depth) = (self.start, self.depth);
+        // Not `*self = ...`: dropping the old value would look at the freed buckets.
+        // SAFETY: `self` is valid for writes and owns nothing any more.
+        unsafe { std::ptr::write(self, Segment::empty(start, depth)) };
+    }
+
+    pub fn table_bytes(&self) -> usize {
+        if self.limit == 0 { 0 } else { layout(self.nb).size() }
+    }
+
+    #[cfg(test)]
+    pub fn check(&self) {
+        let mut passed = vec![0u64; usize::from(self.nb)];
+        let mut seen = 0;
+        for index in 0..self.nb {
+            let mut marks = self.bucket(index).occupied();
+            while marks != 0 {
+                let word = self.bucket(index).slots[slot_of(marks)];
+                marks &= marks - 1;
+                seen += 1;
+                let deadline = self.view(word).deadline_ms();
+                assert_eq!(deadline.is_some(), word & HAS_DEADLINE != 0);
+                assert!(deadline.unwrap_or(u64::MAX) >= self.deadline_min_ms);
+                let mut at = home(bits_of(word), self.nb);
+                while at != index {
+                    passed[usize::from(at)] += 1;
+                    at = self.after(at);
+                }
+            }
+        }
+        assert_eq!(seen, self.count);
+        for (index, passed) in passed.iter().enumerate() {
+            assert_eq!(self.bucket(index as u16).overflow().min(254), (*passed).min(254));
+        }
+    }
+}
+
+fn word_for<E: Entry>(entry: E, bits: u16, has_deadline: bool) -> u64 {
+    let at = entry.into_raw().as_ptr() as u64;
+    debug_assert_eq!(at & !ADDRESS, 0, "an entry's address is 8-aligned and below 2^48");
+    at | (u64::from(bits) << 48) | if has_deadline { HAS_DEADLINE } else { 0 }
+}
+
+#[inline]
+fn prefetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults, whatever the address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+impl<E: Entry> Drop for Segment<E> {
+    fn drop(&mut self) {
+        if self.limit == 0 {
+            return;
+        }
+        for index in 0..self.nb {
+            let mut marks = self.bucket(index).occupied();
+            while marks != 0 {
+                // SAFETY: each occupied slot owns its entry; the buckets are freed right after.
+                drop(unsafe { E::from_raw(address(self.bucket(index).slots[slot_of(marks)])) });
+                marks &= marks - 1;
+            }
+        }
+        // SAFETY: allocated with this layout.
+        unsafe { dealloc(self.buckets.as_ptr().cast(), layout(self.nb)) };
+    }
+}
+
+// SAFETY: a segment owns its entries and buckets outright.
+unsafe impl<E: Entry + Send> Send for Segment<E> {}
+// SAFETY: shared use only reads.
+unsafe impl<E: Entry + Sync> Sync for Segment<E> {}
