@@ -184,6 +184,22 @@ impl Block {
         }
     }
 
+    /// The same key and value with another deadline; a heap vector moves along without a copy.
+    pub fn with_deadline(self, deadline_ms: Option<u64>) -> Block {
+        let old = ManuallyDrop::new(self);
+        let view = old.view();
+        let value = match (view.form(), view.payload()) {
+            // SAFETY: the vector changes hands: `old` is freed below without it.
+            (FORM_HEAP, _) => NewValue::Heap(unsafe { read_vec(view.value_at()) }),
+            (_, Payload::Int(v)) => NewValue::Int(v),
+            (_, Payload::Bytes(b)) => NewValue::Bytes(b),
+        };
+        let next = Block::new(view.key(), value, deadline_ms, view.access(), view.marks());
+        // SAFETY: we own the old block; only its shell is left. Checked by: `deadlines_come_and_go` (Miri).
+        unsafe { dealloc(old.0.as_ptr(), layout_for(view.bytes_needed())) };
+        next
+    }
+
     /// A shared view.
     pub fn view(&self) -> BlockRef<'_> {
         BlockRef(self.0, PhantomData)
@@ -493,6 +509,18 @@ impl<'a> super::dash::View<'a> for BlockRef<'a> {
     }
 }
 
+impl super::dash::ViewMut for BlockMut<'_> {
+    fn move_deadline(&mut self, deadline_ms: u64) -> bool {
+        let view = self.view();
+        if view.deadline_ms().is_none() {
+            return false;
+        }
+        // SAFETY: the mark says that eight bytes precede the key, and the view is exclusive.
+        unsafe { view.key_span().0.cast_mut().sub(8).cast::<u64>().write_unaligned(deadline_ms) };
+        true
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -522,6 +550,19 @@ mod tests {
         }
         let block = Block::new(b"n", NewValue::Int(-7), Some(5), 0, 0);
         assert_eq!((block.view().payload(), block.view().deadline_ms()), (Payload::Int(-7), Some(5)));
+    }
+
+    #[test]
+    fn deadlines_come_and_go() {
+        for len in [3, 300, 40_000] {
+            let value = vec![7; len];
+            let block = Block::new(b"key", NewValue::Bytes(&value), None, 1, MARK_EDITED);
+            let block = block.with_deadline(Some(99)).with_deadline(Some(100));
+            assert_eq!((block.view().deadline_ms(), value_of(block.view())), (Some(100), value.clone()));
+            let block = block.with_deadline(None);
+            assert_eq!((block.view().deadline_ms(), value_of(block.view())), (None, value));
+            assert_eq!((block.view().key(), block.view().marks()), (&b"key"[..], MARK_EDITED));
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub unsafe trait Entry: Sized + 'static {
     /// A shared view.
     type Ref<'a>: View<'a>;
     /// An exclusive view that can change neither key nor deadline.
-    type Mut<'a>;
+    type Mut<'a>: ViewMut;
     /// Gives up ownership.
     fn into_raw(self) -> NonNull<u8>;
     /// Takes ownership back.
@@ -59,6 +59,12 @@ pub trait View<'a>: Copy {
     fn key(self) -> &'a [u8];
     /// When it expires, in milliseconds since the epoch.
     fn deadline_ms(self) -> Option<u64>;
+}
+
+/// What the table may change in an entry itself.
+pub trait ViewMut {
+    /// Overwrites the deadline of an entry that has one; `false` when it has none.
+    fn move_deadline(&mut self, deadline_ms: u64) -> bool;
 }
 
 /// The table.
@@ -387,10 +393,25 @@ impl<'a, E: Entry> Slot<'a, E> {
         self.segment_mut().at_mut(place)
     }
 
+    /// Overwrites the deadline of an entry that has one; `false` when it has none (then `replace` it).
+    pub fn move_deadline(&mut self, deadline_ms: u64) -> bool {
+        let moved = self.view_mut().move_deadline(deadline_ms);
+        if moved {
+            self.segment_mut().note_deadline(Some(deadline_ms));
+        }
+        moved
+    }
+
     /// Puts `entry`, which has the same key, in its place; returns the old one.
     pub fn replace(&mut self, entry: E) -> E {
         let place = self.place;
         self.segment_mut().replace(place, entry)
+    }
+
+    /// Exchanges the entry for what `f` makes of it (with the same key).
+    pub fn update(&mut self, f: impl FnOnce(E) -> E) {
+        let place = self.place;
+        self.segment_mut().update(place, f);
     }
 
     /// Takes the entry out.

@@ -279,6 +279,20 @@ impl<E: Entry> Segment<E> {
         unsafe { E::from_raw(address(old)) }
     }
 
+    /// Exchanges the entry for what `f` makes of it (with the same key).
+    pub fn update(&mut self, place: Place, f: impl FnOnce(E) -> E) {
+        let word = self.bucket(place.bucket).slots[usize::from(place.slot)];
+        let guard = AbortOnUnwind;
+        // SAFETY: until the slot is overwritten below nobody can see the old address; unwinding aborts.
+        let entry = f(unsafe { E::from_raw(address(word)) });
+        // SAFETY: as in `insert`.
+        let deadline = unsafe { E::view_at(entry.raw()) }.deadline_ms();
+        self.note_deadline(deadline);
+        let next = word_for(entry, bits_of(word), deadline.is_some());
+        self.bucket_mut(place.bucket).slots[usize::from(place.slot)] = next;
+        std::mem::forget(guard);
+    }
+
     pub fn remove(&mut self, place: Place) -> E {
         let bucket = self.bucket_mut(place.bucket);
         let word = bucket.slots[usize::from(place.slot)];
@@ -511,6 +525,15 @@ impl<E: Entry> Segment<E> {
         for (index, passed) in passed.iter().enumerate() {
             assert_eq!(self.bucket(index as u16).overflow().min(254), (*passed).min(254));
         }
+    }
+}
+
+/// A slot without its entry must not be seen by anybody, not even by a destructor.
+struct AbortOnUnwind;
+
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        std::process::abort();
     }
 }
 

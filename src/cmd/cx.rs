@@ -1,0 +1,292 @@
+//! What a handler gets: the data it may read or change, who asks, and the process's facts.
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::spec::gate;
+use crate::base::hash::KeyHash;
+use crate::config::{P, Settings};
+use crate::ds::raw::block::{BlockRef, Payload};
+use crate::host::{ClientInfo, Counters, Host};
+use crate::store::{Now, Store};
+use crate::store::db::Found;
+use crate::wire::{Error, Key, Protocol};
+
+/// Who asks, in the form that travels with a command to another shard.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Caller {
+    /// Selected database.
+    pub db: u32,
+    /// Reply encoding.
+    pub protocol: Protocol,
+    /// CLIENT NO-TOUCH: reads leave access clocks alone.
+    pub no_touch: bool,
+}
+
+/// The stores a command may read.
+#[derive(Clone, Copy)]
+pub enum ReadStores<'a> {
+    /// All keys lie here.
+    One(&'a Store),
+    /// By shard; `None` where the command has no key.
+    Many(&'a [Option<&'a Store>]),
+}
+
+/// The stores a command may change.
+pub enum WriteStores<'a> {
+    /// All keys lie here.
+    One(&'a mut Store),
+    /// By shard; `None` where the command has no key.
+    Many(&'a mut [Option<&'a mut Store>]),
+}
+
+/// For handlers that read.
+pub struct ReadCx<'a> {
+    /// Data.
+    pub stores: ReadStores<'a>,
+    /// Who asks.
+    pub caller: &'a Caller,
+    /// The process.
+    pub host: &'a Host,
+    /// Counters of the executing shard.
+    pub counters: &'a Counters,
+    /// The time of this turn.
+    pub now: Now,
+    /// Set when an expired key was met, so that its owner clears it away.
+    pub met_due: Cell<bool>,
+}
+
+/// For handlers that write.
+pub struct WriteCx<'a> {
+    /// Data.
+    pub stores: WriteStores<'a>,
+    /// Who asks.
+    pub caller: &'a Caller,
+    /// The process.
+    pub host: &'a Host,
+    /// Counters of the executing shard.
+    pub counters: &'a Counters,
+    /// The time of this turn.
+    pub now: Now,
+}
+
+impl<'a> ReadCx<'a> {
+    /// The store that owns keys with this hash.
+    #[inline]
+    pub fn store(&self, hash: KeyHash) -> &'a Store {
+        match self.stores {
+            ReadStores::One(store) => store,
+            ReadStores::Many(stores) => stores[hash.shard(stores.len())].expect("the plan holds every key's shard"),
+        }
+    }
+
+    /// All stores this command may read.
+    pub fn all(&self) -> impl Iterator<Item = &'a Store> + use<'a> {
+        let (one, many) = match self.stores {
+            ReadStores::One(store) => (Some(store), &[][..]),
+            ReadStores::Many(stores) => (None, stores),
+        };
+        one.into_iter().chain(many.iter().copied().flatten())
+    }
+
+    /// Looks a key up without counting or marking a use.
+    #[inline]
+    pub fn peek(&self, key: Key<'_>) -> Option<BlockRef<'a>> {
+        match self.store(key.hash).find(self.caller.db, key, self.now.ms) {
+            Found::Live(block) => Some(block),
+            Found::Due => {
+                self.met_due.set(true);
+                None
+            }
+            Found::Absent => None,
+        }
+    }
+
+    /// Looks a key up: counts a hit or miss, marks the use.
+    #[inline]
+    pub fn find(&self, key: Key<'_>) -> Option<BlockRef<'a>> {
+        let found = self.peek(key);
+        match found {
+            Some(block) => {
+                self.counters.hits.add(1);
+                if !self.caller.no_touch {
+                    block.touch(self.now.access);
+                }
+            }
+            None => self.counters.misses.add(1),
+        }
+        found
+    }
+
+    /// Asks the processor for the buckets, then the blocks, of keys that are looked up next.
+    pub fn prefetch<'k>(&self, keys: impl Iterator<Item = Key<'k>> + Clone) {
+        for key in keys.clone() {
+            self.store(key.hash).prefetch(self.caller.db, key.hash);
+        }
+        for key in keys {
+            self.store(key.hash).prefetch_entry(self.caller.db, key.hash);
+        }
+    }
+
+    /// The string under a key.
+    #[inline]
+    pub fn string(&self, key: Key<'_>) -> Result<Option<Payload<'a>>, Error> {
+        Ok(self.find(key).map(BlockRef::payload))
+    }
+}
+
+impl WriteCx<'_> {
+    /// The store that owns keys with this hash.
+    #[inline]
+    pub fn store(&mut self, hash: KeyHash) -> &mut Store {
+        match &mut self.stores {
+            WriteStores::One(store) => store,
+            WriteStores::Many(stores) => {
+                let shard = hash.shard(stores.len());
+                stores[shard].as_deref_mut().expect("the plan holds every key's shard")
+            }
+        }
+    }
+
+    /// Calls `f` with every store this command may change.
+    pub fn for_all(&mut self, mut f: impl FnMut(&mut Store)) {
+        match &mut self.stores {
+            WriteStores::One(store) => f(store),
+            WriteStores::Many(stores) => stores.iter_mut().flatten().for_each(|store| f(store)),
+        }
+    }
+
+    /// The live key; one whose time has come is deleted on the way. Marks no use, counts no hit: the write that
+    /// follows does the first, and Redis counts hits of reading commands only where they read for the client.
+    #[inline]
+    pub fn find(&mut self, key: Key<'_>) -> Option<BlockRef<'_>> {
+        let (db, now_ms) = (self.caller.db, self.now.ms);
+        let store = self.store(key.hash);
+        if matches!(store.find(db, key, now_ms), Found::Due) {
+            store.clear_due(db, key);
+            return None;
+        }
+        match store.find(db, key, now_ms) {
+            Found::Live(block) => Some(block),
+            _ => None,
+        }
+    }
+
+    /// The live key, counted as a read: hit or miss.
+    pub fn find_counted(&mut self, key: Key<'_>) -> Option<BlockRef<'_>> {
+        let counters = self.counters;
+        let found = self.find(key);
+        if found.is_some() { counters.hits.add(1) } else { counters.misses.add(1) }
+        found
+    }
+
+    /// The string under a key.
+    #[inline]
+    pub fn string(&mut self, key: Key<'_>) -> Result<Option<Payload<'_>>, Error> {
+        Ok(self.find(key).map(BlockRef::payload))
+    }
+}
+
+/// What CLIENT REPLY asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ReplyMode {
+    /// Replies are sent.
+    #[default]
+    On,
+    /// None are.
+    Off,
+    /// The reply of the next command is not.
+    SkipNext,
+    /// The reply of this command is not.
+    Skip,
+}
+
+/// What a connection handler asks of the driver.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub enum Wish {
+    /// Nothing.
+    #[default]
+    None,
+    /// Close after the replies so far are written.
+    Close,
+    /// Stop this shard's thread for so long, outside its data (DEBUG SLEEP).
+    SleepMs(u64),
+    /// End the process.
+    Shutdown,
+}
+
+/// The state of a connection that commands look at and change.
+pub struct Client {
+    /// What others may know.
+    pub info: Arc<ClientInfo>,
+    /// Travels with commands.
+    pub caller: Caller,
+    /// Gate bits in force.
+    pub gates: u32,
+    /// CLIENT REPLY.
+    pub reply_mode: ReplyMode,
+    /// What the last command asks of the driver.
+    pub wish: Wish,
+}
+
+impl Client {
+    /// A fresh connection.
+    pub fn new(info: Arc<ClientInfo>) -> Client {
+        Client {
+            info,
+            caller: Caller::default(),
+            gates: gate::ALWAYS,
+            reply_mode: ReplyMode::On,
+            wish: Wish::None,
+        }
+    }
+
+    /// Sets the reply mode and its gate bit.
+    pub fn set_reply_mode(&mut self, mode: ReplyMode) {
+        self.reply_mode = mode;
+        self.gates &= !gate::REPLY_MODE;
+        if mode != ReplyMode::On {
+            self.gates |= gate::REPLY_MODE;
+        }
+    }
+
+    /// Selects a database.
+    pub fn select(&mut self, db: u32) {
+        self.caller.db = db;
+        self.info.db.store(db, Ordering::Relaxed);
+    }
+
+    /// Switches the protocol.
+    pub fn set_protocol(&mut self, protocol: Protocol) {
+        self.caller.protocol = protocol;
+        self.info.resp.store(if protocol == Protocol::Resp3 { 3 } else { 2 }, Ordering::Relaxed);
+    }
+}
+
+/// For handlers about the connection or the process.
+pub struct ConnCx<'a> {
+    /// The connection.
+    pub client: &'a mut Client,
+    /// The process.
+    pub host: &'a Host,
+    /// Counters of the executing shard.
+    pub counters: &'a Counters,
+    /// The time of this turn.
+    pub now: Now,
+}
+
+impl ConnCx<'_> {
+    /// A database index in range, from an argument.
+    pub fn db_index(&self, arg: &[u8], not_a_number: Error) -> Result<u32, Error> {
+        db_index(&self.host.settings(), arg, not_a_number)
+    }
+}
+
+/// A database index in range, from an argument.
+pub fn db_index(settings: &Settings, arg: &[u8], not_a_number: Error) -> Result<u32, Error> {
+    let index = crate::base::num::parse_i64(arg).ok_or(not_a_number)?;
+    if index < 0 || index >= settings.int(P::DATABASES) {
+        return Err(Error::DbIndex);
+    }
+    Ok(index as u32)
+}

@@ -1,0 +1,8 @@
+//! The commands: a row each, and their handlers, family by family. Floor 3.
+pub mod bitmap;
+pub mod cx;
+pub mod docs;
+pub mod generic;
+pub mod spec;
+pub mod string;
+pub mod table;

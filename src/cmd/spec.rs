@@ -1,0 +1,426 @@
+//! A row of the command table: everything anyone may ask about a command.
+//!
+//! Must stay true: no name is compared anywhere else; arity follows from the syntax line; keys are found by the
+//! row's key parts alone (routing, COMMAND GETKEYS and whoever comes later use the one extractor, `for_each_key`).
+use super::cx::{ConnCx, ReadCx, WriteCx};
+use crate::wire::{Args, Error, Out};
+
+/// How a handler ends: the reply was written, or a refusal that the door writes.
+pub type Done = Result<(), Error>;
+
+/// The function behind a row.
+#[derive(Clone, Copy)]
+pub enum Handler {
+    /// Reads data; may run on any thread that shares the data.
+    Read(fn(&ReadCx<'_>, &mut Args<'_>, &mut Out) -> Done),
+    /// Changes data; runs alone on it.
+    Write(fn(&mut WriteCx<'_>, &mut Args<'_>, &mut Out) -> Done),
+    /// Concerns the connection or the process.
+    Conn(fn(&mut ConnCx<'_>, &mut Args<'_>, &mut Out) -> Done),
+    /// Only its subcommands have handlers.
+    Container,
+}
+
+/// Where a command runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Route {
+    /// Where its keys are: in place, on their owner, or holding all their owners.
+    Keys,
+    /// On the connection's own shard.
+    Here,
+    /// Holding every shard.
+    All,
+    /// On the shard that the cursor (its first argument) names.
+    Cursor,
+}
+
+/// Gate bits. A row keeps the bits it cares about, connection and server keep the bits in force.
+pub mod gate {
+    /// Always set on connections: a row that keeps it goes the slow way. Rows without `NO_INTERCEPT` do.
+    pub const ALWAYS: u32 = 1;
+    /// CLIENT REPLY OFF or SKIP.
+    pub const REPLY_MODE: u32 = 2;
+    /// CLIENT PAUSE WRITE.
+    pub const PAUSE_WRITE: u32 = 4;
+    /// CLIENT PAUSE ALL.
+    pub const PAUSE_ALL: u32 = 8;
+}
+
+/// Flag bits, by the names of COMMAND INFO.
+pub mod flag {
+    /// May change data.
+    pub const WRITE: u32 = 1;
+    /// Only reads data.
+    pub const READONLY: u32 = 1 << 1;
+    /// Refused when memory is short.
+    pub const DENYOOM: u32 = 1 << 2;
+    /// For administrators.
+    pub const ADMIN: u32 = 1 << 3;
+    /// Not from scripts.
+    pub const NOSCRIPT: u32 = 1 << 4;
+    /// Allowed while loading.
+    pub const LOADING: u32 = 1 << 5;
+    /// Allowed on a stale replica.
+    pub const STALE: u32 = 1 << 6;
+    /// Takes constant or logarithmic time.
+    pub const FAST: u32 = 1 << 7;
+    /// Not shown to MONITOR.
+    pub const SKIP_MONITOR: u32 = 1 << 8;
+    /// Not logged by SLOWLOG.
+    pub const SKIP_SLOWLOG: u32 = 1 << 9;
+    /// Needs no authentication.
+    pub const NO_AUTH: u32 = 1 << 10;
+    /// Not inside MULTI.
+    pub const NO_MULTI: u32 = 1 << 11;
+    /// Its keys cannot be told from the row alone.
+    pub const MOVABLEKEYS: u32 = 1 << 12;
+    /// Allowed while the server is busy with a script.
+    pub const ALLOW_BUSY: u32 = 1 << 13;
+    /// Touches everything; protected by the enable-debug-command setting.
+    pub const PROTECTED: u32 = 1 << 14;
+    /// The promise that no connection-only handling exists: runs at once when no gate bit it keeps is in force.
+    pub const NO_INTERCEPT: u32 = 1 << 31;
+
+    /// Names as COMMAND INFO prints them.
+    pub const NAMES: &[(u32, &str)] = &[
+        (WRITE, "write"),
+        (READONLY, "readonly"),
+        (DENYOOM, "denyoom"),
+        (ADMIN, "admin"),
+        (NOSCRIPT, "noscript"),
+        (LOADING, "loading"),
+        (STALE, "stale"),
+        (SKIP_MONITOR, "skip_monitor"),
+        (SKIP_SLOWLOG, "skip_slowlog"),
+        (FAST, "fast"),
+        (NO_AUTH, "no_auth"),
+        (NO_MULTI, "no_multi"),
+        (MOVABLEKEYS, "movablekeys"),
+        (ALLOW_BUSY, "allow_busy"),
+    ];
+}
+
+/// The family a command belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Group {
+    /// Any type of key.
+    Generic,
+    /// Strings.
+    String,
+    /// Bits of strings.
+    Bitmap,
+    /// The connection.
+    Connection,
+    /// The process.
+    Server,
+}
+
+impl Group {
+    /// As COMMAND DOCS prints it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Group::Generic => "generic",
+            Group::String => "string",
+            Group::Bitmap => "bitmap",
+            Group::Connection => "connection",
+            Group::Server => "server",
+        }
+    }
+
+    fn category(self) -> &'static str {
+        match self {
+            Group::Generic => "keyspace",
+            Group::String => "string",
+            Group::Bitmap => "bitmap",
+            Group::Connection => "connection",
+            Group::Server => "",
+        }
+    }
+}
+
+/// A run of key arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyPart {
+    /// Key spec flags as COMMAND INFO prints them, such as `RW access update`.
+    pub flags: &'static str,
+    /// Argument index of the first key.
+    pub first: i32,
+    /// Argument index of the last key; negative counts from the end.
+    pub last: i32,
+    /// Distance of two keys.
+    pub step: i32,
+}
+
+/// A row.
+pub struct Spec {
+    /// Lower-case name; of a subcommand `container|sub`.
+    pub name: &'static str,
+    /// Arguments after the name.
+    pub syntax: &'static str,
+    /// What it does, one sentence.
+    pub summary: &'static str,
+    /// First version of Redis (or ours) that has it.
+    pub since: &'static str,
+    /// Cost, as documented.
+    pub complexity: &'static str,
+    /// Family.
+    pub group: Group,
+    /// Flag bits.
+    pub flags: u32,
+    /// Further ACL categories beyond those that flags and group imply.
+    pub categories: &'static [&'static str],
+    /// Key arguments.
+    pub keys: &'static [KeyPart],
+    /// Where it runs.
+    pub route: Route,
+    /// The function.
+    pub handler: Handler,
+    /// Subcommands.
+    pub subs: &'static [Spec],
+    /// Command tips as COMMAND INFO prints them.
+    pub tips: &'static [&'static str],
+    /// Number of arguments with the name; negative: at least.
+    pub arity: i32,
+}
+
+impl Spec {
+    const fn new(name: &'static str, syntax: &'static str, handler: Handler, flags: u32) -> Spec {
+        let base = if is_sub(name) { 2 } else { 1 };
+        Spec {
+            name,
+            syntax,
+            summary: "",
+            since: "1.0.0",
+            complexity: "O(1)",
+            group: Group::Generic,
+            flags,
+            categories: &[],
+            keys: &[],
+            route: Route::Here,
+            handler,
+            subs: &[],
+            tips: &[],
+            arity: arity_of(syntax, base),
+        }
+    }
+
+    /// A row that reads data.
+    pub const fn read(
+        name: &'static str,
+        syntax: &'static str,
+        handler: fn(&ReadCx<'_>, &mut Args<'_>, &mut Out) -> Done,
+    ) -> Spec {
+        let spec = Spec::new(name, syntax, Handler::Read(handler), flag::READONLY | flag::NO_INTERCEPT);
+        Spec { route: Route::Keys, ..spec }
+    }
+
+    /// A row that changes data.
+    pub const fn write(
+        name: &'static str,
+        syntax: &'static str,
+        handler: fn(&mut WriteCx<'_>, &mut Args<'_>, &mut Out) -> Done,
+    ) -> Spec {
+        let spec = Spec::new(name, syntax, Handler::Write(handler), flag::WRITE | flag::NO_INTERCEPT);
+        Spec { route: Route::Keys, ..spec }
+    }
+
+    /// A row about the connection or the process.
+    pub const fn conn(
+        name: &'static str,
+        syntax: &'static str,
+        handler: fn(&mut ConnCx<'_>, &mut Args<'_>, &mut Out) -> Done,
+    ) -> Spec {
+        Spec::new(name, syntax, Handler::Conn(handler), flag::LOADING | flag::STALE)
+    }
+
+    /// A command that is only a name for its subcommands.
+    pub const fn container(name: &'static str, subs: &'static [Spec]) -> Spec {
+        let spec = Spec::new(name, "", Handler::Container, 0);
+        Spec { subs, arity: -2, complexity: "Depends on subcommand.", ..spec }
+    }
+
+    /// Family, first version, sentence.
+    pub const fn doc(self, group: Group, since: &'static str, summary: &'static str) -> Spec {
+        Spec { group, since, summary, ..self }
+    }
+
+    /// Documented cost.
+    pub const fn cost(self, complexity: &'static str) -> Spec {
+        Spec { complexity, ..self }
+    }
+
+    /// More flag bits.
+    pub const fn with(self, flags: u32) -> Spec {
+        Spec { flags: self.flags | flags, ..self }
+    }
+
+    /// Fewer flag bits.
+    pub const fn without(self, flags: u32) -> Spec {
+        Spec { flags: self.flags & !flags, ..self }
+    }
+
+    /// Key arguments.
+    pub const fn keys(self, keys: &'static [KeyPart]) -> Spec {
+        Spec { keys, ..self }
+    }
+
+    /// Where it runs.
+    pub const fn route(self, route: Route) -> Spec {
+        Spec { route, ..self }
+    }
+
+    /// Further ACL categories.
+    pub const fn cat(self, categories: &'static [&'static str]) -> Spec {
+        Spec { categories, ..self }
+    }
+
+    /// Command tips.
+    pub const fn tips(self, tips: &'static [&'static str]) -> Spec {
+        Spec { tips, ..self }
+    }
+
+    /// Says the arity where the syntax line cannot.
+    pub const fn arity(self, arity: i32) -> Spec {
+        Spec { arity, ..self }
+    }
+
+    /// The gate bits that this row cares about. A row that does not promise `NO_INTERCEPT` cares about all.
+    pub const fn gates(&self) -> u32 {
+        if self.flags & flag::NO_INTERCEPT == 0 {
+            return u32::MAX;
+        }
+        let pause_write = if self.flags & flag::WRITE != 0 { gate::PAUSE_WRITE } else { 0 };
+        gate::REPLY_MODE | gate::PAUSE_ALL | pause_write
+    }
+
+    /// Whether `count` arguments (the name included) are acceptable.
+    #[inline]
+    pub const fn accepts(&self, count: usize) -> bool {
+        if self.arity >= 0 { count == self.arity as usize } else { count >= (-self.arity) as usize }
+    }
+
+    /// The subcommand's own name.
+    pub fn sub_name(&self) -> &'static str {
+        self.name.split_once('|').map_or(self.name, |(_, sub)| sub)
+    }
+
+    /// ACL categories: those of the group and of the flags, and the row's own.
+    pub fn all_categories(&self) -> Vec<&'static str> {
+        let mut all = self.categories.to_vec();
+        let mut add = |name: &'static str| {
+            if !name.is_empty() && !all.contains(&name) {
+                all.push(name);
+            }
+        };
+        let has = |bit| self.flags & bit != 0;
+        add(self.group.category());
+        if has(flag::WRITE) {
+            add("write");
+        }
+        if has(flag::READONLY) && !self.categories.contains(&"scripting") {
+            add("read");
+        }
+        if has(flag::ADMIN) {
+            add("admin");
+            add("dangerous");
+        }
+        if has(flag::FAST) {
+            add("fast");
+        } else {
+            add("slow");
+        }
+        all
+    }
+
+    /// Calls `f` with the argument index of every key among `count` arguments.
+    #[inline]
+    pub fn for_each_key(&self, count: usize, mut f: impl FnMut(usize)) {
+        for part in self.keys {
+            let last = if part.last < 0 { count as i32 + part.last } else { part.last };
+            let mut at = part.first;
+            while at <= last && (at as usize) < count {
+                f(at as usize);
+                at += part.step;
+            }
+        }
+    }
+}
+
+const fn is_sub(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let mut i = 0;
+    while i < bytes.len() {
+        if bytes[i] == b'|' {
+            return true;
+        }
+        i += 1;
+    }
+    false
+}
+
+/// Counts the words of a syntax line outside brackets, plus `base`; negative when anything is optional.
+const fn arity_of(syntax: &str, base: i32) -> i32 {
+    let bytes = syntax.as_bytes();
+    let (mut i, mut depth, mut words, mut optional, mut in_word) = (0, 0, base, false, false);
+    while i < bytes.len() {
+        match bytes[i] {
+            b'[' => {
+                depth += 1;
+                optional = true;
+            }
+            b']' => depth -= 1,
+            b' ' => in_word = false,
+            _ => {
+                if depth == 0 && !in_word {
+                    words += 1;
+                }
+                in_word = true;
+            }
+        }
+        i += 1;
+    }
+    if optional { -words } else { words }
+}
+
+/// One key at `at`.
+pub const fn key(flags: &'static str, at: i32) -> KeyPart {
+    KeyPart { flags, first: at, last: at, step: 1 }
+}
+
+/// Keys from `first` to `last` (negative: from the end), `step` apart.
+pub const fn key_range(flags: &'static str, first: i32, last: i32, step: i32) -> KeyPart {
+    KeyPart { flags, first, last, step }
+}
+
+/// The usual key parts.
+pub mod keys {
+    use super::{KeyPart, key, key_range};
+
+    /// Reads its first argument.
+    pub const READ: &[KeyPart] = &[key("RO access", 1)];
+    /// Looks at its first argument without its value.
+    pub const LOOK: &[KeyPart] = &[key("RO", 1)];
+    /// Overwrites its first argument.
+    pub const OVERWRITE: &[KeyPart] = &[key("OW update", 1)];
+    /// Changes its first argument.
+    pub const UPDATE: &[KeyPart] = &[key("RW update", 1)];
+    /// Reads and changes its first argument.
+    pub const READ_UPDATE: &[KeyPart] = &[key("RW access update", 1)];
+    /// Reads all arguments.
+    pub const READ_ALL: &[KeyPart] = &[key_range("RO access", 1, -1, 1)];
+    /// Looks at all arguments.
+    pub const LOOK_ALL: &[KeyPart] = &[key_range("RO", 1, -1, 1)];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::arity_of;
+
+    #[test]
+    fn arity_follows_from_syntax() {
+        let cases = [("", 1), ("key", 2), ("key value [NX|XX] [GET]", -3), ("key [key ...]", -2), ("LEFT|RIGHT key", 3)];
+        for (syntax, arity) in cases {
+            assert_eq!(arity_of(syntax, 1), arity, "{syntax}");
+        }
+    }
+}

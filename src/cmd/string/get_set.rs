@@ -1,0 +1,285 @@
+//! Whole values: GET, SET and their relatives.
+use super::{deadline_ms, encode, reply, text};
+use crate::cmd::cx::{ReadCx, WriteCx};
+use crate::cmd::spec::Done;
+use crate::ds::raw::block::BlockRef;
+use crate::store::db::Ttl;
+use crate::wire::{Args, Error, Out};
+
+/// GET key
+pub fn get(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    match cx.string(args.key()?)? {
+        Some(value) => reply(out, value),
+        None => out.null(),
+    }
+    Ok(())
+}
+
+/// An expiration option before its number is read.
+#[derive(Clone, Copy)]
+struct Expire<'a> {
+    arg: &'a [u8],
+    unit_ms: i64,
+    relative: bool,
+}
+
+impl Expire<'_> {
+    fn deadline_ms(self, now_ms: u64, command: &'static str) -> Result<u64, Error> {
+        deadline_ms(self.arg, self.unit_ms, if self.relative { now_ms } else { 0 }, command)
+    }
+}
+
+/// `EX n`, `PX n`, `EXAT n` or `PXAT n` at the cursor.
+fn expire_option<'a>(args: &mut Args<'a>) -> Result<Option<Expire<'a>>, Error> {
+    for (word, unit_ms, relative) in
+        [("EX", 1000, true), ("PX", 1, true), ("EXAT", 1000, false), ("PXAT", 1, false)]
+    {
+        if args.keyword(word) {
+            return Ok(Some(Expire { arg: args.bytes()?, unit_ms, relative }));
+        }
+    }
+    Ok(None)
+}
+
+/// When SET may store.
+#[derive(Clone, Copy, PartialEq)]
+enum Condition<'a> {
+    Always,
+    Absent,
+    Present,
+    Equals(&'a [u8]),
+}
+
+struct SetOptions<'a> {
+    condition: Condition<'a>,
+    get: bool,
+    keep_ttl: bool,
+    expire: Option<Expire<'a>>,
+}
+
+fn set_options<'a>(args: &mut Args<'a>) -> Result<SetOptions<'a>, Error> {
+    let mut options = SetOptions { condition: Condition::Always, get: false, keep_ttl: false, expire: None };
+    while !args.is_done() {
+        if args.keyword("GET") {
+            options.get = true;
+        } else if args.keyword("KEEPTTL") {
+            options.keep_ttl = true;
+        } else if let Some(condition) = condition_option(args)? {
+            if options.condition != Condition::Always && options.condition != condition {
+                return Err(Error::Syntax);
+            }
+            options.condition = condition;
+        } else {
+            let expire = expire_option(args)?.ok_or(Error::Syntax)?;
+            let same_kind =
+                |old: Expire<'_>| (old.unit_ms, old.relative) == (expire.unit_ms, expire.relative);
+            if !options.expire.is_none_or(same_kind) {
+                return Err(Error::Syntax);
+            }
+            options.expire = Some(expire);
+        }
+    }
+    if options.keep_ttl && options.expire.is_some() { Err(Error::Syntax) } else { Ok(options) }
+}
+
+fn condition_option<'a>(args: &mut Args<'a>) -> Result<Option<Condition<'a>>, Error> {
+    Ok(if args.keyword("NX") {
+        Some(Condition::Absent)
+    } else if args.keyword("XX") {
+        Some(Condition::Present)
+    } else if args.keyword("IFEQ") {
+        Some(Condition::Equals(args.bytes()?))
+    } else {
+        None
+    })
+}
+
+/// SET key value [options]
+pub fn set(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    let (key, value) = (args.key()?, args.bytes()?);
+    let db = cx.caller.db;
+    if args.is_done() {
+        cx.store(key.hash).put(db, key, encode(value), Ttl::Clear, 0);
+        out.ok();
+        return Ok(());
+    }
+    let options = set_options(args)?;
+    let ttl = match options.expire {
+        Some(expire) => Ttl::At(expire.deadline_ms(cx.now.ms, "set")?),
+        None if options.keep_ttl => Ttl::Keep,
+        None => Ttl::Clear,
+    };
+    let passes = if options.get || options.condition != Condition::Always {
+        let found = if options.get { cx.find_counted(key) } else { cx.find(key) };
+        let old = found.map(BlockRef::payload);
+        let passes = match options.condition {
+            Condition::Always => true,
+            Condition::Absent => old.is_none(),
+            Condition::Present => old.is_some(),
+            Condition::Equals(want) => old.is_some_and(|old| *text(old) == *want),
+        };
+        match old {
+            _ if !options.get => {}
+            Some(old) => reply(out, old),
+            None => out.null(),
+        }
+        passes
+    } else {
+        true
+    };
+    if passes {
+        cx.store(key.hash).put(db, key, encode(value), ttl, 0);
+    }
+    if !options.get {
+        if passes { out.ok() } else { out.null() }
+    }
+    Ok(())
+}
+
+/// SETNX key value
+pub fn setnx(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    let (key, value) = (args.key()?, args.bytes()?);
+    let absent = cx.find(key).is_none();
+    if absent {
+        cx.store(key.hash).put(cx.caller.db, key, encode(value), Ttl::Clear, 0);
+    }
+    out.flag(absent);
+    Ok(())
+}
+
+fn set_for(
+    cx: &mut WriteCx<'_>,
+    args: &mut Args<'_>,
+    out: &mut Out,
+    unit_ms: i64,
+    command: &'static str,
+) -> Done {
+    let (key, time, value) = (args.key()?, args.bytes()?, args.bytes()?);
+    let ttl = Ttl::At(deadline_ms(time, unit_ms, cx.now.ms, command)?);
+    cx.store(key.hash).put(cx.caller.db, key, encode(value), ttl, 0);
+    out.ok();
+    Ok(())
+}
+
+/// SETEX key seconds value
+pub fn setex(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    set_for(cx, args, out, 1000, "setex")
+}
+
+/// PSETEX key milliseconds value
+pub fn psetex(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    set_for(cx, args, out, 1, "psetex")
+}
+
+/// GETSET key value
+pub fn getset(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    let (key, value) = (args.key()?, args.bytes()?);
+    reply_counted(cx, key, out)?;
+    cx.store(key.hash).put(cx.caller.db, key, encode(value), Ttl::Clear, 0);
+    Ok(())
+}
+
+/// Replies with the string under `key`; `true` when there is one.
+fn reply_counted(cx: &mut WriteCx<'_>, key: crate::wire::Key<'_>, out: &mut Out) -> Result<bool, Error> {
+    match cx.find_counted(key) {
+        Some(block) => {
+            reply(out, block.payload());
+            Ok(true)
+        }
+        None => {
+            out.null();
+            Ok(false)
+        }
+    }
+}
+
+/// GETDEL key
+pub fn getdel(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    let key = args.key()?;
+    if reply_counted(cx, key, out)? {
+        cx.store(key.hash).remove(cx.caller.db, key);
+    }
+    Ok(())
+}
+
+/// GETEX key [expiration]
+pub fn getex(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    let key = args.key()?;
+    let (persist, expire) = if args.keyword("PERSIST") { (true, None) } else { (false, expire_option(args)?) };
+    if !args.is_done() {
+        return Err(Error::Syntax);
+    }
+    let (db, now_ms) = (cx.caller.db, cx.now.ms);
+    let Some(block) = cx.find_counted(key) else {
+        out.null();
+        return Ok(());
+    };
+    let had_deadline = block.deadline_ms().is_some();
+    let deadline = expire.map(|e| e.deadline_ms(now_ms, "getex")).transpose()?;
+    reply(out, block.payload());
+    match deadline {
+        Some(ms) if ms <= now_ms => {
+            cx.store(key.hash).remove(db, key);
+        }
+        Some(ms) => {
+            cx.store(key.hash).set_deadline(db, key, Some(ms));
+        }
+        None if persist && had_deadline => {
+            cx.store(key.hash).set_deadline(db, key, None);
+        }
+        None => {}
+    }
+    Ok(())
+}
+
+/// MGET key [key ...]
+pub fn mget(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    let count = args.left();
+    out.array(count);
+    cx.prefetch(args.clone().keys(count));
+    for key in args.keys(count) {
+        match cx.find(key) {
+            Some(block) => reply(out, block.payload()),
+            None => out.null(),
+        }
+    }
+    Ok(())
+}
+
+fn pairs_complete(args: &Args<'_>, command: &'static str) -> Done {
+    if args.left() % 2 == 0 { Ok(()) } else { Err(Error::Arity(command)) }
+}
+
+fn put_pairs(cx: &mut WriteCx<'_>, args: &mut Args<'_>) -> Done {
+    let db = cx.caller.db;
+    while !args.is_done() {
+        let (key, value) = (args.key()?, args.bytes()?);
+        cx.store(key.hash).put(db, key, encode(value), Ttl::Clear, 0);
+    }
+    Ok(())
+}
+
+/// MSET key value [key value ...]
+pub fn mset(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    pairs_complete(args, "mset")?;
+    put_pairs(cx, args)?;
+    out.ok();
+    Ok(())
+}
+
+/// MSETNX key value [key value ...]
+pub fn msetnx(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    pairs_complete(args, "msetnx")?;
+    let mut look = args.clone();
+    while !look.is_done() {
+        let key = look.key()?;
+        look.bytes()?;
+        if cx.find(key).is_some() {
+            out.flag(false);
+            return Ok(());
+        }
+    }
+    put_pairs(cx, args)?;
+    out.flag(true);
+    Ok(())
+}

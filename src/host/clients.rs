@@ -1,0 +1,127 @@
+//! The connected clients of all shards, for CLIENT LIST and KILL.
+//!
+//! Taken at connect, disconnect and by administrators only. What changes with every batch is atomic and written
+//! by the client's own shard.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::base::clock;
+
+/// What others may know of a client.
+#[derive(Debug)]
+pub struct ClientInfo {
+    /// Unique, ascending.
+    pub id: u64,
+    /// Remote address as `ip:port`.
+    pub addr: String,
+    /// Local address as `ip:port`.
+    pub laddr: String,
+    /// Socket, -1 once closed. Guarded by `closing`: a killer uses it only while the owner keeps it open.
+    pub fd: Mutex<i32>,
+    /// Shard that serves it.
+    pub shard: AtomicI32,
+    /// Wall clock at connect, milliseconds.
+    pub since_ms: u64,
+    /// Wall clock of the last batch, milliseconds.
+    pub last_ms: AtomicU64,
+    /// CLIENT SETNAME.
+    pub name: Mutex<String>,
+    /// CLIENT SETINFO lib-name, lib-ver.
+    pub lib: Mutex<(String, String)>,
+    /// Database.
+    pub db: AtomicU32,
+    /// 2 or 3.
+    pub resp: AtomicU32,
+    /// Row of the last command, `u32::MAX` before the first.
+    pub last_command: AtomicU32,
+    /// Bytes in the read buffer, and its capacity.
+    pub query_bytes: AtomicU64,
+    /// Capacity of the read buffer.
+    pub query_capacity: AtomicU64,
+    /// Bytes of replies not yet written.
+    pub output_bytes: AtomicU64,
+    /// Commands executed.
+    pub commands: AtomicU64,
+    /// Bytes read.
+    pub net_in: AtomicU64,
+    /// Bytes written.
+    pub net_out: AtomicU64,
+    /// CLIENT NO-EVICT.
+    pub no_evict: AtomicBool,
+    /// CLIENT NO-TOUCH.
+    pub no_touch: AtomicBool,
+    /// It shall be closed.
+    pub killed: AtomicBool,
+}
+
+impl ClientInfo {
+    /// A fresh client.
+    pub fn new(id: u64, addr: String, laddr: String, fd: i32, shard: usize) -> ClientInfo {
+        let now_ms = clock::wall_ms();
+        ClientInfo {
+            id,
+            addr,
+            laddr,
+            fd: Mutex::new(fd),
+            shard: AtomicI32::new(shard as i32),
+            since_ms: now_ms,
+            last_ms: AtomicU64::new(now_ms),
+            name: Mutex::default(),
+            lib: Mutex::default(),
+            db: AtomicU32::new(0),
+            resp: AtomicU32::new(2),
+            last_command: AtomicU32::new(u32::MAX),
+            query_bytes: AtomicU64::new(0),
+            query_capacity: AtomicU64::new(0),
+            output_bytes: AtomicU64::new(0),
+            commands: AtomicU64::new(0),
+            net_in: AtomicU64::new(0),
+            net_out: AtomicU64::new(0),
+            no_evict: AtomicBool::new(false),
+            no_touch: AtomicBool::new(false),
+            killed: AtomicBool::new(false),
+        }
+    }
+}
+
+/// The registry.
+#[derive(Debug, Default)]
+pub struct Clients {
+    by_id: Mutex<BTreeMap<u64, Arc<ClientInfo>>>,
+    next_id: AtomicU64,
+}
+
+impl Clients {
+    /// A new unique id.
+    pub fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Enters a client.
+    pub fn add(&self, client: Arc<ClientInfo>) {
+        self.by_id.lock().insert(client.id, client);
+    }
+
+    /// Takes a client out.
+    pub fn remove(&self, id: u64) {
+        self.by_id.lock().remove(&id);
+    }
+
+    /// All clients, by id.
+    pub fn all(&self) -> Vec<Arc<ClientInfo>> {
+        self.by_id.lock().values().cloned().collect()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.by_id.lock().len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

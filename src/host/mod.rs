@@ -1,0 +1,132 @@
+//! What the whole process shares: settings in force, counters of every shard, connected clients, identity.
+//! Floor 2.
+//!
+//! Must stay true: nothing here is written by two shards on the hot path. Counters have one writer each; settings
+//! are an immutable snapshot that is republished whole.
+mod clients;
+mod counters;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+pub use clients::{ClientInfo, Clients};
+pub use counters::{CommandCounters, Counter, Counters};
+
+use crate::base::{clock, rng::Rng};
+use crate::config::Settings;
+
+/// Server-wide gate bits (see `cmd::spec::gate`).
+pub type Gates = AtomicU32;
+
+/// Process-wide facts.
+pub struct Host {
+    settings: ArcSwap<Settings>,
+    settings_version: AtomicU64,
+    settings_writer: Mutex<()>,
+    /// Counters, by shard.
+    pub counters: Vec<Arc<Counters>>,
+    /// Connected clients.
+    pub clients: Clients,
+    /// Server-wide gate bits.
+    pub gates: Gates,
+    /// Until when clients are paused, milliseconds since the epoch.
+    pub pause_until_ms: AtomicU64,
+    /// 40 hexadecimal digits, new at every start.
+    pub run_id: String,
+    /// Replication id, 40 hexadecimal digits.
+    pub repl_id: Mutex<String>,
+    /// When the process started.
+    pub started: Instant,
+    /// Wall clock at the start, microseconds.
+    pub started_us: u64,
+    /// Configuration file, if one was given.
+    pub config_file: Option<std::path::PathBuf>,
+    /// The I/O driver in force: `io_uring` or `epoll`.
+    pub io_driver: &'static str,
+    /// The port in force.
+    pub port: u16,
+    /// The process shall end.
+    pub stopping: AtomicBool,
+    /// Cycles of the time stamp counter in a microsecond.
+    pub cycles_per_us: f64,
+}
+
+/// What `Host::new` must be told.
+pub struct Facts {
+    /// Settings at the start.
+    pub settings: Settings,
+    /// Number of shards in force.
+    pub shards: usize,
+    /// Rows of the command table.
+    pub commands: usize,
+    /// Configuration file.
+    pub config_file: Option<std::path::PathBuf>,
+    /// The I/O driver in force.
+    pub io_driver: &'static str,
+    /// The port in force.
+    pub port: u16,
+    /// Cycles of the time stamp counter in a microsecond.
+    pub cycles_per_us: f64,
+}
+
+impl Host {
+    /// Makes the shared part of a server.
+    pub fn new(facts: Facts) -> Host {
+        let mut rng = Rng::from_entropy();
+        Host {
+            settings: ArcSwap::from_pointee(facts.settings),
+            settings_version: AtomicU64::new(1),
+            settings_writer: Mutex::new(()),
+            counters: (0..facts.shards).map(|_| Arc::new(Counters::new(facts.commands))).collect(),
+            clients: Clients::default(),
+            gates: AtomicU32::new(0),
+            pause_until_ms: AtomicU64::new(0),
+            run_id: rng.hex(40),
+            repl_id: Mutex::new(rng.hex(40)),
+            started: clock::instant(),
+            started_us: clock::wall_us(),
+            config_file: facts.config_file,
+            io_driver: facts.io_driver,
+            port: facts.port,
+            stopping: AtomicBool::new(false),
+            cycles_per_us: facts.cycles_per_us,
+        }
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.settings.load_full()
+    }
+
+    /// Changes with every publication of settings; one relaxed load tells a shard to look again.
+    #[inline]
+    pub fn settings_version(&self) -> u64 {
+        self.settings_version.load(Ordering::Acquire)
+    }
+
+    /// Publishes settings made from those in force. `change` runs alone.
+    ///
+    /// # Errors
+    /// What `change` returns; nothing is published then.
+    pub fn change_settings<E>(&self, change: impl FnOnce(&Settings) -> Result<Settings, E>) -> Result<(), E> {
+        let _alone = self.settings_writer.lock();
+        let next = change(&self.settings.load())?;
+        self.settings.store(Arc::new(next));
+        self.settings_version.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Number of shards.
+    pub fn shards(&self) -> usize {
+        self.counters.len()
+    }
+
+    /// A counter summed over all shards.
+    pub fn sum(&self, pick: impl Fn(&Counters) -> &Counter) -> u64 {
+        self.counters.iter().map(|c| pick(c).get()).sum()
+    }
+}

@@ -1,0 +1,177 @@
+//! One database of one shard, and the store's operations on keys.
+use super::{Effect, Now, Store};
+use crate::base::hash::KeyHash;
+use crate::ds::raw::block::{Block, BlockMut, BlockRef, NewValue};
+use crate::ds::raw::dash::{Dash, Slot};
+use crate::wire::Key;
+
+/// The keys of one database in one shard.
+#[derive(Default)]
+pub struct Db {
+    /// All keys.
+    pub table: Dash<Block>,
+    /// How many of them have a deadline.
+    pub deadlines: usize,
+    /// Where the expiry cycle goes on.
+    pub(super) due_at: crate::ds::raw::dash::DueAt,
+}
+
+/// What becomes of a key's deadline when its value is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ttl {
+    /// It stays.
+    Keep,
+    /// None from now on.
+    Clear,
+    /// Milliseconds since the epoch.
+    At(u64),
+}
+
+impl Db {
+    fn note(&mut self, before: Option<u64>, after: Option<u64>) {
+        self.deadlines = self.deadlines + usize::from(after.is_some()) - usize::from(before.is_some());
+    }
+
+    fn take(slot: Slot<'_, Block>, deadlines: &mut usize) -> Block {
+        *deadlines -= usize::from(slot.view().deadline_ms().is_some());
+        slot.remove()
+    }
+}
+
+#[inline]
+fn is_due(block: BlockRef<'_>, now_ms: u64) -> bool {
+    block.deadline_ms().is_some_and(|at| at <= now_ms)
+}
+
+/// What a lookup found.
+pub enum Found<'a> {
+    /// The key.
+    Live(BlockRef<'a>),
+    /// A key whose time has come; it counts as absent.
+    Due,
+    /// Nothing.
+    Absent,
+}
+
+impl Store {
+    /// Looks a key up. Expired means absent, and is told apart so that the owner can clear it away.
+    #[inline]
+    pub fn find(&self, db: u32, key: Key<'_>, now_ms: u64) -> Found<'_> {
+        match self.db(db).and_then(|db| db.table.get(key.hash, key.bytes)) {
+            Some(block) if is_due(block, now_ms) => Found::Due,
+            Some(block) => Found::Live(block),
+            None => Found::Absent,
+        }
+    }
+
+    /// The live key for a change; one whose time has come is deleted on the way.
+    fn slot(&mut self, db: u32, key: Key<'_>) -> Option<Slot<'_, Block>> {
+        self.clear_due(db, key);
+        self.dbs[db as usize].as_deref_mut()?.table.slot(key.hash, key.bytes)
+    }
+
+    /// Deletes the key when its time has come.
+    pub fn clear_due(&mut self, db: u32, key: Key<'_>) {
+        if matches!(self.find(db, key, self.now.ms), Found::Due) {
+            self.remove_as(db, key, Effect::Expired);
+        }
+    }
+
+    fn remove_as(&mut self, db: u32, key: Key<'_>, effect: Effect) -> bool {
+        let Some(base) = self.dbs[db as usize].as_deref_mut() else { return false };
+        let Some(slot) = base.table.slot(key.hash, key.bytes) else { return false };
+        drop(Db::take(slot, &mut base.deadlines));
+        self.settle(db, key, effect);
+        true
+    }
+
+    /// Deletes a key. `false`: it was not there.
+    pub fn remove(&mut self, db: u32, key: Key<'_>) -> bool {
+        self.clear_due(db, key);
+        self.remove_as(db, key, Effect::Deleted)
+    }
+
+    /// Takes a key out, to put it elsewhere.
+    pub fn take(&mut self, db: u32, key: Key<'_>) -> Option<Block> {
+        self.clear_due(db, key);
+        let base = self.dbs[db as usize].as_deref_mut()?;
+        let block = Db::take(base.table.slot(key.hash, key.bytes)?, &mut base.deadlines);
+        self.settle(db, key, Effect::Deleted);
+        Some(block)
+    }
+
+    /// Makes or replaces a key. Without a move of its block where value and deadline allow it.
+    pub fn put(&mut self, db: u32, key: Key<'_>, value: NewValue<'_>, ttl: Ttl, marks: u32) {
+        let Now { ms: now_ms, access } = self.now;
+        let base = self.db_mut(db);
+        let Some(mut slot) = base.table.slot(key.hash, key.bytes) else {
+            let deadline = if let Ttl::At(ms) = ttl { Some(ms) } else { None };
+            base.table.insert(key.hash, Block::new(key.bytes, value, deadline, access, marks));
+            base.note(None, deadline);
+            return self.settle(db, key, Effect::Written);
+        };
+        let before = slot.view().deadline_ms();
+        if before.is_some_and(|at| at <= now_ms) {
+            self.clear_due(db, key);
+            return self.put(db, key, value, ttl, marks);
+        }
+        let after = match ttl {
+            Ttl::Keep => before,
+            Ttl::Clear => None,
+            Ttl::At(ms) => Some(ms),
+        };
+        if before.is_some() == after.is_some() && slot.view_mut().store(&value) {
+            if let Some(ms) = after {
+                slot.move_deadline(ms);
+            }
+            slot.view_mut().set_marks(marks);
+            slot.view().touch(access);
+        } else {
+            drop(slot.replace(Block::new(key.bytes, value, after, access, marks)));
+            base.note(before, after);
+        }
+        self.settle(db, key, Effect::Written);
+    }
+
+    /// Puts a block in under its own key (which must be absent).
+    pub fn place(&mut self, db: u32, hash: KeyHash, block: Block) {
+        let base = self.db_mut(db);
+        let deadline = block.view().deadline_ms();
+        let bytes = block.view().key().to_vec();
+        base.table.insert(hash, block);
+        base.note(None, deadline);
+        self.settle(db, Key { bytes: &bytes, hash }, Effect::Written);
+    }
+
+    /// Edits a value in place. `edit` says whether it changed anything; the key must stay. `None`: no such key.
+    pub fn edit<T>(
+        &mut self,
+        db: u32,
+        key: Key<'_>,
+        edit: impl FnOnce(BlockMut<'_>) -> (T, bool),
+    ) -> Option<T> {
+        let access = self.now.access;
+        let mut slot = self.slot(db, key)?;
+        let (result, changed) = edit(slot.view_mut());
+        slot.view().touch(access);
+        if changed {
+            self.settle(db, key, Effect::Written);
+        }
+        Some(result)
+    }
+
+    /// Sets or clears a key's deadline. `false`: no such key.
+    pub fn set_deadline(&mut self, db: u32, key: Key<'_>, deadline_ms: Option<u64>) -> bool {
+        self.clear_due(db, key);
+        let Some(base) = self.dbs[db as usize].as_deref_mut() else { return false };
+        let Some(mut slot) = base.table.slot(key.hash, key.bytes) else { return false };
+        let before = slot.view().deadline_ms();
+        let moved = deadline_ms.is_some_and(|ms| slot.move_deadline(ms));
+        if !moved && before != deadline_ms {
+            slot.update(|block| block.with_deadline(deadline_ms));
+            base.note(before, deadline_ms);
+        }
+        self.settle(db, key, Effect::Deadline);
+        true
+    }
+}

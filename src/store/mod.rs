@@ -1,0 +1,139 @@
+//! The data of one shard: its databases, and the only door to change them. Floor 2.
+//!
+//! Must stay true: every change passes [`Store::settle`], the one exit, once per key; a key whose deadline has
+//! come is absent for everybody from that moment on; databases are made on first write.
+pub mod db;
+mod expire;
+
+use std::sync::Arc;
+
+use db::Db;
+
+use crate::base::clock;
+use crate::config::{P, Settings};
+use crate::host::Counters;
+use crate::wire::Key;
+
+/// What a change did to a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The value was made or replaced or edited.
+    Written,
+    /// The key was deleted by a command.
+    Deleted,
+    /// Only the deadline changed.
+    Deadline,
+    /// The key was deleted because its deadline had come.
+    Expired,
+}
+
+/// The time of a turn. A thread that reads another shard's data brings its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Now {
+    /// Wall time, milliseconds since the epoch.
+    pub ms: u64,
+    /// The 24-bit access clock (seconds).
+    pub access: u32,
+}
+
+impl Now {
+    /// Reads the clock.
+    #[inline]
+    pub fn read() -> Now {
+        let ms = clock::wall_ms();
+        Now { ms, access: ((ms / 1000) & 0xFF_FFFF) as u32 }
+    }
+
+    /// Seconds since `access`, by the 24-bit clock.
+    pub fn idle_seconds(self, access: u32) -> u32 {
+        self.access.wrapping_sub(access) & 0xFF_FFFF
+    }
+}
+
+/// The data of one shard.
+pub struct Store {
+    dbs: Vec<Option<Box<Db>>>,
+    /// The time of this turn.
+    pub now: Now,
+    /// The settings in force.
+    pub settings: Arc<Settings>,
+    /// Version of `settings`, to notice a newer one.
+    pub settings_version: u64,
+    /// This shard's counters.
+    pub counters: Arc<Counters>,
+    /// Active expiry runs (DEBUG SET-ACTIVE-EXPIRE).
+    pub active_expiry: bool,
+    expiry: expire::Progress,
+}
+
+impl Store {
+    /// An empty shard with `settings.databases` databases.
+    pub fn new(settings: Arc<Settings>, counters: Arc<Counters>) -> Store {
+        let databases = settings.int(P::DATABASES) as usize;
+        Store {
+            dbs: (0..databases).map(|_| None).collect(),
+            now: Now::read(),
+            settings,
+            settings_version: 0,
+            counters,
+            active_expiry: true,
+            expiry: expire::Progress::default(),
+        }
+    }
+
+    /// Number of databases.
+    pub fn databases(&self) -> usize {
+        self.dbs.len()
+    }
+
+    /// Database `index`, if anything was ever written to it.
+    #[inline]
+    pub fn db(&self, index: u32) -> Option<&Db> {
+        self.dbs.get(index as usize)?.as_deref()
+    }
+
+    #[inline]
+    fn db_mut(&mut self, index: u32) -> &mut Db {
+        self.dbs[index as usize].get_or_insert_default()
+    }
+
+    /// Asks the processor for the bucket of a key that will be looked up soon.
+    #[inline]
+    pub fn prefetch(&self, db: u32, hash: crate::base::hash::KeyHash) {
+        if let Some(db) = self.db(db) {
+            db.table.prefetch(hash);
+        }
+    }
+
+    /// Asks the processor for the block of a key whose bucket was asked for.
+    #[inline]
+    pub fn prefetch_entry(&self, db: u32, hash: crate::base::hash::KeyHash) {
+        if let Some(db) = self.db(db) {
+            db.table.prefetch_entry(hash);
+        }
+    }
+
+    /// Exchanges two databases.
+    pub fn swap(&mut self, a: u32, b: u32) {
+        self.dbs.swap(a as usize, b as usize);
+        self.counters.dirty.add(1);
+    }
+
+    /// Empties one database and returns what was in it, for the caller to free where that hurts nobody.
+    pub fn take_db(&mut self, index: u32) -> Option<Box<Db>> {
+        let taken = self.dbs[index as usize].take();
+        let keys = taken.as_ref().map_or(0, |db| db.table.len());
+        self.counters.dirty.add(keys as u64);
+        taken
+    }
+
+    /// The one exit for changes: whoever must know of a change learns of it here.
+    #[inline]
+    fn settle(&mut self, _db: u32, _key: Key<'_>, effect: Effect) {
+        if effect == Effect::Expired {
+            self.counters.expired_keys.add(1);
+        } else {
+            self.counters.dirty.add(1);
+        }
+    }
+}
