@@ -305,8 +305,8 @@ Replication {
     REPLICA_IGNORE_DISK_WRITE_ERRORS = switch("replica-ignore-disk-write-errors", "no").later();
     /// Bytes of the primary's stream that a replica holds during a full synchronisation; 0 takes its output limit.
     REPLICA_FULL_SYNC_BUFFER_LIMIT = memory("replica-full-sync-buffer-limit", "0", 0, SIZE).later();
-    /// Bytes of the backlog that lets a replica catch up after a short absence.
-    REPL_BACKLOG_SIZE = memory("repl-backlog-size", "1mb", 1, SIZE).later();
+    /// Bytes of the backlog that lets a replica catch up after a short absence, raised to 16384 when less.
+    REPL_BACKLOG_SIZE = memory("repl-backlog-size", "1mb", 1, SIZE).settle(settle::backlog).later();
     /// Seconds without replicas after which the backlog is freed; 0 never.
     REPL_BACKLOG_TTL = int("repl-backlog-ttl", "3600", 0, I64).later();
     /// Seconds of silence after which a replication link counts as broken.

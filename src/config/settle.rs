@@ -13,6 +13,8 @@ pub const SHUTDOWN_NOSAVE: i64 = 2;
 
 /// Chores run at least once and at most this often a second.
 const HZ_MAX: i64 = 500;
+/// Bytes of the least backlog worth having.
+const BACKLOG_BYTES_MIN: u64 = 16 * 1024;
 /// Bytes of the longest host name, its end mark included.
 const HOSTNAME_BYTES_MAX: usize = 256;
 
@@ -38,6 +40,14 @@ fn is_base_name(text: &[u8]) -> bool {
 pub(super) fn hz(value: Value) -> Settled {
     match value {
         Value::Int(hz) => Ok(Value::Int(hz.clamp(1, HZ_MAX))),
+        other => Ok(other),
+    }
+}
+
+/// Takes the size of the backlog as a hint that has a least value.
+pub(super) fn backlog(value: Value) -> Settled {
+    match value {
+        Value::Memory(bytes) => Ok(Value::Memory(bytes.max(BACKLOG_BYTES_MIN))),
         other => Ok(other),
     }
 }
@@ -187,6 +197,8 @@ mod tests {
     fn numbers_are_adjusted_or_refused() {
         assert_eq!(hz(Value::Int(0)), Ok(Value::Int(1)));
         assert_eq!(hz(Value::Int(9999)), Ok(Value::Int(500)));
+        assert_eq!(backlog(Value::Memory(1)), Ok(Value::Memory(16384)));
+        assert_eq!(backlog(Value::Memory(20000)), Ok(Value::Memory(20000)));
         assert!(shutdown(Value::Int(3)).is_err() && shutdown(Value::Int(13)).is_ok());
         assert!(no_defrag(Value::Int(1)).is_err() && no_defrag(Value::Int(0)).is_ok());
     }
