@@ -1,3 +1,4 @@
 //! Small facts about numbers, patterns, time and chance. Floor 0: knows nothing of the rest.
 pub mod glob;
 pub mod num;
+pub mod rng;
