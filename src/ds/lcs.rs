@@ -176,7 +176,7 @@ mod tests {
 
     const NO_LIMIT: u64 = u64::MAX;
 
-    fn range(a: (u64, u64), b: (u64, u64)) -> Match {
+    const fn range(a: (u64, u64), b: (u64, u64)) -> Match {
         Match { a, b, len: a.1 - a.0 + 1 }
     }
 
@@ -226,12 +226,13 @@ mod tests {
     /// Replies of a Redis 8.0.6 server, ties among them.
     #[test]
     fn ties_break_as_in_redis() {
-        let cases: &[(&[u8], &[u8], &[u8], &[Match])] = &[
+        type Case = (&'static [u8], &'static [u8], &'static [u8], &'static [Match]);
+        let cases: [Case; 3] = [
             (b"ab", b"ba", b"b", &[range((1, 1), (0, 0))]),
             (b"abab", b"baba", b"bab", &[range((1, 3), (0, 2))]),
             (b"abcbdab", b"bdcaba", b"bdab", &[range((5, 6), (3, 4)), range((3, 4), (0, 1))]),
         ];
-        for &(a, b, text, matches) in cases {
+        for (a, b, text, matches) in cases {
             assert_eq!(subsequence(a, b, NO_LIMIT).unwrap(), (text.to_vec(), matches.to_vec()));
         }
     }
