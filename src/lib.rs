@@ -1,6 +1,21 @@
 //! Perigee: a standalone Redis-compatible key-value server, one thread per core.
 //!
-//! The modules in reading order, lowest floor first; a module uses only lower floors (`tests/tidy.rs` checks it).
+//! The modules stand in reading order, lowest floor first; a module uses only lower floors (`tests/tidy.rs`
+//! checks it). `docs/ARCHITECTURE.md` has the map.
+
+
 pub mod base;
+
+pub mod wire;
+
 pub mod ds;
 
+pub mod config;
+
+pub mod host;
+
+pub mod store;
+
+pub mod cmd;
+
+pub mod shard;

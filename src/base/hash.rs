@@ -17,7 +17,7 @@ pub const PREFIX_BITS: u32 = 24;
 static SECRETS: OnceLock<RapidSecrets> = OnceLock::new();
 
 fn secrets() -> &'static RapidSecrets {
-    SECRETS.get_or_init(|| RapidSecrets::seed(crate::base::rng::entropy_u64()))
+    SECRETS.get_or_init(|| RapidSecrets::seed(crate::base::rng::Rng::from_entropy().next_u64()))
 }
 
 /// The hash of a key under this process's random seed (rapidhash v3).

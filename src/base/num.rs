@@ -1,1 +1,520 @@
-//! Numbers.
+//! Numbers as text, read and written exactly as Redis does.
+//!
+//! Every client argument that is a number passes here, and what is stored, compared or replied depends on the
+//! last bit and the last byte. So the readers are strict (a whole string or nothing, never a prefix), and the
+//! writers print the same digits.
+//! Inside: `literal` the grammar of C's `strtod`, `shortest` the digits of a double, `long_double` the 80-bit
+//! arithmetic of INCRBYFLOAT.
+
+mod literal;
+mod long_double;
+mod shortest;
+
+pub use long_double::{FloatError, LongDouble, incr_by_float};
+
+use literal::{DOUBLE, Magnitude};
+
+/// Digits that any `u64` arithmetic below can take without overflow.
+const SAFE_DIGITS: usize = 19;
+
+/// Reads a signed integer in its one canonical form, the form that [`append_i64`] writes: no plus sign, no
+/// leading zero, no `-0`, no blank. Any other text is a string, not a number (this decides how values are kept).
+#[inline]
+pub fn parse_i64(b: &[u8]) -> Option<i64> {
+    let (negative, digits) = match b {
+        [b'0'] => return Some(0),
+        [b'1'..=b'9', ..] => (false, b),
+        [b'-', digits @ ..] => (true, digits),
+        _ => return None,
+    };
+    // Twenty digits without a leading zero pass the range of i64 in any case.
+    if digits.len() > SAFE_DIGITS || !matches!(digits, [b'1'..=b'9', ..]) {
+        return None;
+    }
+    let magnitude = digits_value(digits)?;
+    if negative { 0_i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
+}
+
+/// Reads an unsigned integer in its one canonical form; see [`parse_i64`].
+#[inline]
+pub fn parse_u64(b: &[u8]) -> Option<u64> {
+    match b {
+        [b'0'] => Some(0),
+        [b'1'..=b'9', ..] if b.len() <= SAFE_DIGITS => digits_value(b),
+        [b'1'..=b'9', ..] if b.len() == SAFE_DIGITS + 1 => {
+            let (head, last) = b.split_at(SAFE_DIGITS);
+            digits_value(head)?.checked_mul(10)?.checked_add(digits_value(last)?)
+        }
+        _ => None,
+    }
+}
+
+/// The value of at most [`SAFE_DIGITS`] decimal digits.
+#[inline]
+fn digits_value(digits: &[u8]) -> Option<u64> {
+    let mut value = 0_u64;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value * 10 + u64::from(digit);
+    }
+    Some(value)
+}
+
+/// Reads a SCAN cursor, with all the leniency of C's `strtoull` that Redis leaves in: leading blanks, a sign and
+/// leading zeros are taken, a negative number wraps around, and the text ends at its first NUL byte. Only the
+/// canonical negative numbers (`-5`) are refused, and whatever passes 64 bits.
+pub fn parse_scan_cursor(b: &[u8]) -> Option<u64> {
+    let text = memchr::memchr(0, b).map_or(b, |end| &b[..end]);
+    if let Some(cursor) = parse_u64(text) {
+        return Some(cursor);
+    }
+    if parse_i64(text).is_some() {
+        return None;
+    }
+    let blanks = text.iter().take_while(|byte| matches!(byte, b' ' | b'\t'..=b'\r')).count();
+    let (negative, digits) = match &text[blanks..] {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    let zeros = digits.iter().take_while(|&&byte| byte == b'0').count();
+    let magnitude = match &digits[zeros..] {
+        [] if zeros > 0 => 0,
+        digits => parse_u64(digits)?,
+    };
+    Some(if negative { magnitude.wrapping_neg() } else { magnitude })
+}
+
+/// Reads a double: decimal or hexadecimal text with optional sign and exponent, or `inf`/`infinity` in any case.
+///
+/// Refused: NaN, blanks, anything behind the number, numbers too large, and numbers other than zero that round
+/// to zero.
+pub fn parse_f64(b: &[u8]) -> Option<f64> {
+    if let Some(integer) = parse_i64(b) {
+        // One correctly rounded conversion, as reading the digits as a double would be.
+        return Some(integer as f64);
+    }
+    let literal = literal::scan(b)?;
+    let magnitude = match literal.magnitude {
+        Magnitude::Infinite => f64::INFINITY,
+        Magnitude::Hex { whole, fraction, exponent } => {
+            let (significand, exponent, sticky) = literal::read_hex(whole, fraction, exponent);
+            let (kept, exponent) = DOUBLE.round(significand, exponent, sticky)?;
+            if kept == 0 && significand != 0 {
+                return None;
+            }
+            compose(kept, exponent)
+        }
+        Magnitude::Decimal { whole, fraction, .. } => {
+            // The grammar is settled and plain ASCII; the library rounds correctly.
+            let value = std::str::from_utf8(b).ok()?.parse::<f64>().ok()?.abs();
+            let is_zero = whole.iter().chain(fraction).all(|&digit| digit == b'0');
+            if value.is_infinite() || (value == 0.0 && !is_zero) {
+                return None;
+            }
+            value
+        }
+    };
+    Some(if literal.negative { -magnitude } else { magnitude })
+}
+
+/// The double `significand * 2^exponent`, which exists exactly.
+fn compose(significand: u64, exponent: i64) -> f64 {
+    // In two steps, for a power of two below 2^-1022 is no normal number.
+    let power = |exponent: i64| f64::from_bits(((exponent + 1023) as u64) << 52);
+    let first = exponent.clamp(-1000, 1000);
+    significand as f64 * power(first) * power(exponent - first)
+}
+
+/// Appends a double as Redis's replies have it: an integer without point up to 2^62, else the digits that read
+/// back as the same double, plain or with an exponent (`1e+20`); `inf`, `-inf`, `nan`, and `-0` for minus zero.
+pub fn format_f64(v: f64, out: &mut Vec<u8>) {
+    const INTEGER_MAX: f64 = (1_u64 << 62) as f64;
+    if v.is_nan() {
+        out.extend_from_slice(b"nan");
+    } else if v == 0.0 {
+        out.extend_from_slice(if v.is_sign_negative() { b"-0" } else { b"0" });
+    } else if v.abs() <= INTEGER_MAX && v.trunc() == v {
+        append_i64(out, v as i64);
+    } else {
+        if v < 0.0 {
+            out.push(b'-');
+        }
+        if v.is_infinite() {
+            out.extend_from_slice(b"inf");
+        } else {
+            append_decimal(&shortest::digits(v.abs()), out);
+        }
+    }
+}
+
+/// Lays out digits and exponent: plain while few zeros have to be filled in, else scientific.
+fn append_decimal(decimal: &shortest::Decimal, out: &mut Vec<u8>) {
+    let (digits, exponent) = (decimal.digits(), decimal.exponent);
+    let scientific = exponent + digits.len() as i32 - 1;
+    let zeros = |count: i32| std::iter::repeat_n(b'0', count as usize);
+    if (0..=7).contains(&exponent) {
+        out.extend_from_slice(digits);
+        out.extend(zeros(exponent));
+    } else if exponent < 0 && (exponent > -7 || scientific.abs() < 4) {
+        let point = digits.len() as i32 + exponent;
+        if point > 0 {
+            let (whole, fraction) = digits.split_at(point as usize);
+            out.extend_from_slice(whole);
+            out.push(b'.');
+            out.extend_from_slice(fraction);
+        } else {
+            out.extend_from_slice(b"0.");
+            out.extend(zeros(-point));
+            out.extend_from_slice(digits);
+        }
+    } else {
+        out.push(digits[0]);
+        if digits.len() > 1 {
+            out.push(b'.');
+            out.extend_from_slice(&digits[1..]);
+        }
+        out.extend_from_slice(if scientific < 0 { b"e-" } else { b"e+" });
+        append_i64(out, i64::from(scientific.abs()));
+    }
+}
+
+/// Reads an amount of memory in bytes as configuration files write it: digits and perhaps a unit in any case.
+/// `k`, `m`, `g` count in thousands, `kb`, `mb`, `gb` in 1024s, `b` changes nothing.
+///
+/// Refused: signs, fractions, blanks, a missing number and amounts beyond 64 bits. (Redis reads a missing
+/// number as zero and lets too large ones wrap around; a mistyped limit must not become "no limit".)
+pub fn parse_memory(b: &[u8]) -> Option<u64> {
+    let (digits, unit) = b.split_at(b.iter().take_while(|byte| byte.is_ascii_digit()).count());
+    let scale: u64 = match unit.to_ascii_lowercase().as_slice() {
+        b"" | b"b" => 1,
+        b"k" => 1_000,
+        b"kb" => 1 << 10,
+        b"m" => 1_000_000,
+        b"mb" => 1 << 20,
+        b"g" => 1_000_000_000,
+        b"gb" => 1 << 30,
+        _ => return None,
+    };
+    std::str::from_utf8(digits).ok()?.parse::<u64>().ok()?.checked_mul(scale)
+}
+
+/// Appends an integer as decimal text.
+#[inline]
+pub fn append_i64(out: &mut Vec<u8>, v: i64) {
+    out.extend_from_slice(itoa::Buffer::new().format(v).as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn formatted(value: f64) -> String {
+        let mut text = Vec::new();
+        format_f64(value, &mut text);
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn canonical_integers_only() {
+        for (text, value) in [
+            ("0", 0),
+            ("7", 7),
+            ("-1", -1),
+            ("1234567890123456789", 1234567890123456789),
+            ("9223372036854775807", i64::MAX),
+            ("-9223372036854775808", i64::MIN),
+        ] {
+            assert_eq!(parse_i64(text.as_bytes()), Some(value), "{text}");
+        }
+        for text in [
+            "",
+            "-",
+            "+1",
+            "-0",
+            "00",
+            "01",
+            "-01",
+            " 1",
+            "1 ",
+            "1a",
+            "a",
+            "1\0",
+            "--1",
+            "0x1",
+            "1.0",
+            "1/",
+            "1:",
+            "9223372036854775808",
+            "-9223372036854775809",
+            "18446744073709551616",
+            "99999999999999999999",
+            "-99999999999999999999",
+            "100000000000000000000000",
+        ] {
+            assert_eq!(parse_i64(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn canonical_unsigned_integers_only() {
+        assert_eq!(parse_u64(b"0"), Some(0));
+        assert_eq!(parse_u64(b"9999999999999999999"), Some(9_999_999_999_999_999_999));
+        assert_eq!(parse_u64(b"10000000000000000000"), Some(10_000_000_000_000_000_000));
+        assert_eq!(parse_u64(b"18446744073709551615"), Some(u64::MAX));
+        for text in [
+            "",
+            "-1",
+            "+1",
+            "00",
+            "01",
+            "1x",
+            "18446744073709551616",
+            "99999999999999999999",
+            "1844674407370955161x",
+            "100000000000000000000",
+        ] {
+            assert_eq!(parse_u64(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    /// Found on a Redis 8.0.6 server.
+    #[test]
+    fn cursors_are_read_leniently() {
+        for (text, value) in [
+            ("0", 0),
+            ("+0", 0),
+            ("-0", 0),
+            ("007", 7),
+            (" \t\n\x0b\x0c\r5", 5),
+            ("18446744073709551615", u64::MAX),
+            ("0000018446744073709551615", u64::MAX),
+            ("-05", 5_u64.wrapping_neg()),
+            ("-18446744073709551615", 1),
+            ("-9223372036854775809", i64::MAX as u64),
+            ("12\x00junk", 12),
+        ] {
+            assert_eq!(parse_scan_cursor(text.as_bytes()), Some(value), "{text:?}");
+        }
+        for text in [
+            "",
+            " ",
+            "-",
+            "+",
+            "-5",
+            "5 ",
+            "0x5",
+            "- 5",
+            "+-5",
+            "18446744073709551616",
+            "\x005",
+            "-018446744073709551616",
+        ] {
+            assert_eq!(parse_scan_cursor(text.as_bytes()), None, "{text:?}");
+        }
+    }
+
+    /// What ZADD takes on a Redis 8.0.6 server.
+    #[test]
+    fn doubles_are_read_as_in_redis() {
+        for (text, value) in [
+            ("+5", 5.0),
+            (".5", 0.5),
+            ("5.", 5.0),
+            ("-.5e-3", -0.0005),
+            ("00012", 12.0),
+            ("1e+5", 1e5),
+            ("inf", f64::INFINITY),
+            ("+inf", f64::INFINITY),
+            ("-InFinity", f64::NEG_INFINITY),
+            ("0x1p3", 8.0),
+            ("-0x1.8", -1.5),
+            ("0X.8P1", 1.0),
+            ("0x1p-1074", 5e-324),
+            ("0x1.fffffffffffff7p1023", f64::MAX),
+            ("0x1p1023", 8.98846567431158e307),
+            ("0x10000000000000000000000000000000000000000p-160", 1.0),
+            ("4e-324", 5e-324),
+            ("0e999999999999999999", 0.0),
+            ("9007199254740993", 9007199254740992.0),
+            ("9223372036854775807", 9223372036854775808.0),
+            ("1.7976931348623158e308", f64::MAX),
+        ] {
+            assert_eq!(parse_f64(text.as_bytes()), Some(value), "{text}");
+        }
+        assert!(parse_f64(b"-0").is_some_and(|zero| zero == 0.0 && zero.is_sign_negative()));
+        for text in [
+            "",
+            " 1",
+            "1 ",
+            ".",
+            "1e",
+            "0x",
+            "0x1p",
+            "1e400",
+            "-1e400",
+            "1e-400",
+            "2e-324",
+            "0x1p-1080",
+            "0x0.8p-1074",
+            "0x1p1024",
+            "0x1.fffffffffffff8p1023",
+            "nan",
+            "-nan",
+            "NaN(1)",
+            "infi",
+            "--1",
+            "1_0",
+            "1\0",
+            "e5",
+            "1f",
+            "0x1.p+",
+        ] {
+            assert_eq!(parse_f64(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    /// Replies of a Redis 8.0.6 server to ZSCORE.
+    #[expect(clippy::excessive_precision, reason = "written as they were sent")]
+    const SCORES: &[(f64, &str)] = &[
+        (3.0, "3"),
+        (3.0, "3"),
+        (3.1, "3.1"),
+        (-3.1, "-3.1"),
+        (0.1, "0.1"),
+        (0.30000000000000004, "0.30000000000000004"),
+        (100.0, "100"),
+        (1e5, "100000"),
+        (123456.789, "123456.789"),
+        (1e17, "100000000000000000"),
+        (1e18, "1000000000000000000"),
+        (4611686018427387904.0, "4611686018427387904"),
+        (4611686018427388928.0, "4611686018427389000"),
+        (9007199254740993.0, "9007199254740992"),
+        (1e19, "1e+19"),
+        (1e20, "1e+20"),
+        (1e21, "1e+21"),
+        (12345678901234567890.0, "12345678901234567000"),
+        (123456789012345678901234.0, "123456789012345690000000"),
+        (1.5e22, "1.5e+22"),
+        (1e-3, "0.001"),
+        (1e-4, "0.0001"),
+        (1e-5, "0.00001"),
+        (1e-6, "0.000001"),
+        (1e-7, "1e-7"),
+        (1e-8, "1e-8"),
+        (1.5e-7, "1.5e-7"),
+        (0.000001234, "1.234e-6"),
+        (0.00000012345678901234567, "1.2345678901234566e-7"),
+        (1.2345678901234567e-7, "1.2345678901234566e-7"),
+        (0.00012345678901234567, "1.2345678901234567e-4"),
+        (1.7976931348623157e308, "1.7976931348623157e+308"),
+        (5e-324, "5e-324"),
+        (2.2250738585072014e-308, "2.2250738585072014e-308"),
+        (1e100, "1e+100"),
+        (1e-100, "1e-100"),
+        (1.5e-10, "1.5e-10"),
+        (9.5367431640625e-7, "9.5367431640625e-7"),
+        (0.001220703125, "0.001220703125"),
+        (5e21, "5e+21"),
+        (-1e300, "-1e+300"),
+        (2.5e-5, "0.000025"),
+        (1234567890.123456789, "1.2345678901234567e+9"),
+        (4.35, "4.35"),
+        (2.0e-3, "0.002"),
+        (8.41, "8.41"),
+        (9.41, "9.41"),
+        (17179869184.5, "17179869184.5"),
+        (8.465347e-7, "8.465347000000001e-7"),
+        (f64::INFINITY, "inf"),
+        (f64::NEG_INFINITY, "-inf"),
+        (f64::NAN, "nan"),
+        (0.0, "0"),
+        (-0.0, "-0"),
+    ];
+
+    #[test]
+    fn doubles_are_written_as_in_redis() {
+        for &(value, text) in SCORES {
+            assert_eq!(formatted(value), text);
+        }
+    }
+
+    #[test]
+    fn amounts_of_memory() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("1b", 1),
+            ("1k", 1_000),
+            ("1KB", 1_024),
+            ("2m", 2_000_000),
+            ("2Mb", 2 << 20),
+            ("3g", 3_000_000_000),
+            ("3gB", 3 << 30),
+            ("0100", 100),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(parse_memory(text.as_bytes()), Some(bytes), "{text}");
+        }
+        for text in [
+            "",
+            "mb",
+            "-1",
+            "+1",
+            "1.5k",
+            "1 kb",
+            "1t",
+            "1kbb",
+            "k1",
+            "18446744073709551616",
+            "18014398509481984kb",
+        ] {
+            assert_eq!(parse_memory(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(5000))]
+
+        #[test]
+        fn integers_read_back(value: i64, cut in 0_u32..64) {
+            let mut text = Vec::new();
+            append_i64(&mut text, value >> cut);
+            prop_assert_eq!(parse_i64(&text), Some(value >> cut));
+            prop_assert_eq!(parse_u64((value as u64 >> cut).to_string().as_bytes()), Some(value as u64 >> cut));
+        }
+
+        /// A text is an integer exactly when writing the integer gives the text back.
+        #[test]
+        fn integers_are_canonical(text in "[-+]?[0-9 ]{0,21}") {
+            let model = text.parse::<i64>().ok().filter(|value| value.to_string() == text);
+            prop_assert_eq!(parse_i64(text.as_bytes()), model);
+            let model = text.parse::<u64>().ok().filter(|value| value.to_string() == text);
+            prop_assert_eq!(parse_u64(text.as_bytes()), model);
+        }
+
+        #[test]
+        fn doubles_read_back(bits: u64) {
+            let value = f64::from_bits(bits);
+            prop_assume!(!value.is_nan());
+            prop_assert_eq!(parse_f64(formatted(value).as_bytes()), Some(value));
+        }
+
+        #[test]
+        fn hexadecimal_doubles_read_exactly(significand: u32, exponent in -900_i64..900) {
+            let text = format!("{significand:#x}p{exponent}");
+            prop_assert_eq!(parse_f64(text.as_bytes()), Some(f64::from(significand) * 2_f64.powi(exponent as i32)));
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes: Vec<u8>, text in "[-+0-9.eExXpPinfa ]{0,12}") {
+            for input in [bytes.as_slice(), text.as_bytes()] {
+                let _ = (parse_i64(input), parse_u64(input), parse_f64(input), parse_memory(input), parse_scan_cursor(input));
+            }
+        }
+    }
+}

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use super::spec::gate;
 use crate::base::hash::KeyHash;
 use crate::config::{P, Settings};
-use crate::ds::raw::block::{BlockRef, Payload};
+use crate::ds::raw::block::{BlockMut, BlockRef, NewValue, Payload};
 use crate::host::{ClientInfo, Counters, Host};
 use crate::store::{Now, Store};
-use crate::store::db::Found;
+use crate::store::db::{Found, Ttl};
 use crate::wire::{Error, Key, Protocol};
 
 /// Who asks, in the form that travels with a command to another shard.
@@ -170,6 +170,31 @@ impl WriteCx<'_> {
             Found::Live(block) => Some(block),
             _ => None,
         }
+    }
+
+    /// Makes or replaces a key.
+    #[inline]
+    pub fn put(&mut self, key: Key<'_>, value: NewValue<'_>, ttl: Ttl, marks: u32) {
+        let db = self.caller.db;
+        self.store(key.hash).put(db, key, value, ttl, marks);
+    }
+
+    /// Deletes a key. `false`: it was not there.
+    pub fn remove(&mut self, key: Key<'_>) -> bool {
+        let db = self.caller.db;
+        self.store(key.hash).remove(db, key)
+    }
+
+    /// Sets or clears a key's deadline. `false`: no such key.
+    pub fn set_deadline(&mut self, key: Key<'_>, deadline_ms: Option<u64>) -> bool {
+        let db = self.caller.db;
+        self.store(key.hash).set_deadline(db, key, deadline_ms)
+    }
+
+    /// Edits a value in place; see [`Store::edit`].
+    pub fn edit<T>(&mut self, key: Key<'_>, edit: impl FnOnce(BlockMut<'_>) -> (T, bool)) -> Option<T> {
+        let db = self.caller.db;
+        self.store(key.hash).edit(db, key, edit)
     }
 
     /// The live key, counted as a read: hit or miss.

@@ -97,9 +97,8 @@ fn condition_option<'a>(args: &mut Args<'a>) -> Result<Option<Condition<'a>>, Er
 /// SET key value [options]
 pub fn set(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let (key, value) = (args.key()?, args.bytes()?);
-    let db = cx.caller.db;
     if args.is_done() {
-        cx.store(key.hash).put(db, key, encode(value), Ttl::Clear, 0);
+        cx.put(key, encode(value), Ttl::Clear, 0);
         out.ok();
         return Ok(());
     }
@@ -128,7 +127,7 @@ pub fn set(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         true
     };
     if passes {
-        cx.store(key.hash).put(db, key, encode(value), ttl, 0);
+        cx.put(key, encode(value), ttl, 0);
     }
     if !options.get {
         if passes { out.ok() } else { out.null() }
@@ -141,7 +140,7 @@ pub fn setnx(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let (key, value) = (args.key()?, args.bytes()?);
     let absent = cx.find(key).is_none();
     if absent {
-        cx.store(key.hash).put(cx.caller.db, key, encode(value), Ttl::Clear, 0);
+        cx.put(key, encode(value), Ttl::Clear, 0);
     }
     out.flag(absent);
     Ok(())
@@ -156,7 +155,7 @@ fn set_for(
 ) -> Done {
     let (key, time, value) = (args.key()?, args.bytes()?, args.bytes()?);
     let ttl = Ttl::At(deadline_ms(time, unit_ms, cx.now.ms, command)?);
-    cx.store(key.hash).put(cx.caller.db, key, encode(value), ttl, 0);
+    cx.put(key, encode(value), ttl, 0);
     out.ok();
     Ok(())
 }
@@ -175,7 +174,7 @@ pub fn psetex(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
 pub fn getset(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let (key, value) = (args.key()?, args.bytes()?);
     reply_counted(cx, key, out)?;
-    cx.store(key.hash).put(cx.caller.db, key, encode(value), Ttl::Clear, 0);
+    cx.put(key, encode(value), Ttl::Clear, 0);
     Ok(())
 }
 
@@ -197,7 +196,7 @@ fn reply_counted(cx: &mut WriteCx<'_>, key: crate::wire::Key<'_>, out: &mut Out)
 pub fn getdel(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let key = args.key()?;
     if reply_counted(cx, key, out)? {
-        cx.store(key.hash).remove(cx.caller.db, key);
+        cx.remove(key);
     }
     Ok(())
 }
@@ -209,7 +208,7 @@ pub fn getex(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     if !args.is_done() {
         return Err(Error::Syntax);
     }
-    let (db, now_ms) = (cx.caller.db, cx.now.ms);
+    let now_ms = cx.now.ms;
     let Some(block) = cx.find_counted(key) else {
         out.null();
         return Ok(());
@@ -219,13 +218,13 @@ pub fn getex(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     reply(out, block.payload());
     match deadline {
         Some(ms) if ms <= now_ms => {
-            cx.store(key.hash).remove(db, key);
+            cx.remove(key);
         }
         Some(ms) => {
-            cx.store(key.hash).set_deadline(db, key, Some(ms));
+            cx.set_deadline(key, Some(ms));
         }
         None if persist && had_deadline => {
-            cx.store(key.hash).set_deadline(db, key, None);
+            cx.set_deadline(key, None);
         }
         None => {}
     }
@@ -251,10 +250,9 @@ fn pairs_complete(args: &Args<'_>, command: &'static str) -> Done {
 }
 
 fn put_pairs(cx: &mut WriteCx<'_>, args: &mut Args<'_>) -> Done {
-    let db = cx.caller.db;
     while !args.is_done() {
         let (key, value) = (args.key()?, args.bytes()?);
-        cx.store(key.hash).put(db, key, encode(value), Ttl::Clear, 0);
+        cx.put(key, encode(value), Ttl::Clear, 0);
     }
     Ok(())
 }

@@ -1,0 +1,4 @@
+//! The shard.
+pub mod cell;
+pub mod doorbell;
+mod sync;
