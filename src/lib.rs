@@ -6,6 +6,8 @@
 
 pub mod base;
 
+pub mod rt;
+
 pub mod wire;
 
 pub mod ds;

@@ -18,6 +18,7 @@ pub use counters::{CommandCounters, Counter, Counters};
 
 use crate::base::{clock, rng::Rng};
 use crate::config::Settings;
+use crate::rt::sys::cycles;
 
 /// Server-wide gate bits (see `cmd::spec::gate`).
 pub type Gates = AtomicU32;
@@ -51,8 +52,7 @@ pub struct Host {
     pub port: u16,
     /// The process shall end.
     pub stopping: AtomicBool,
-    /// Cycles of the time stamp counter in a microsecond.
-    pub cycles_per_us: f64,
+    started_cycles: u64,
 }
 
 /// What `Host::new` must be told.
@@ -69,8 +69,6 @@ pub struct Facts {
     pub io_driver: &'static str,
     /// The port in force.
     pub port: u16,
-    /// Cycles of the time stamp counter in a microsecond.
-    pub cycles_per_us: f64,
 }
 
 impl Host {
@@ -93,7 +91,7 @@ impl Host {
             io_driver: facts.io_driver,
             port: facts.port,
             stopping: AtomicBool::new(false),
-            cycles_per_us: facts.cycles_per_us,
+            started_cycles: cycles(),
         }
     }
 
@@ -118,6 +116,12 @@ impl Host {
         self.settings.store(Arc::new(next));
         self.settings_version.fetch_add(1, Ordering::Release);
         Ok(())
+    }
+
+    /// Cycles of the time stamp counter in a microsecond, measured since the start.
+    pub fn cycles_per_us(&self) -> f64 {
+        let elapsed_us = self.started.elapsed().as_micros().max(1) as f64;
+        (cycles().wrapping_sub(self.started_cycles) as f64 / elapsed_us).max(1.0)
     }
 
     /// Number of shards.

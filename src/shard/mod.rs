@@ -1,4 +1,53 @@
-//! The shard.
+//! One shard: its data behind a latch, the mesh to the others, and the one door to handlers. Floor 4.
 pub mod cell;
 pub mod doorbell;
+pub mod exec;
+pub mod hold;
+pub mod local;
+pub mod mesh;
+pub mod msg;
+pub mod plan;
 mod sync;
+
+use std::sync::Arc;
+
+use cell::Cell;
+use doorbell::Doorbell;
+
+use crate::host::Host;
+use crate::store::Store;
+
+/// What all shards of a server share.
+pub struct Shared {
+    /// The data, by shard.
+    pub cells: Vec<Cell<Store>>,
+    /// How to wake a shard.
+    pub bells: Vec<Arc<Doorbell>>,
+    /// Rare messages: new rings, new connections, stop.
+    pub controls: Vec<flume::Sender<msg::Control>>,
+    /// Process-wide facts.
+    pub host: Arc<Host>,
+}
+
+impl Shared {
+    /// Number of shards.
+    #[inline]
+    pub fn shards(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Sends a rare message.
+    pub fn control(&self, shard: usize, message: msg::Control) {
+        // A shard that is gone needs no messages.
+        let _ = self.controls[shard].send(message);
+        self.bells[shard].ring();
+    }
+
+    /// Asks every shard to end.
+    pub fn stop(&self) {
+        self.host.stopping.store(true, std::sync::atomic::Ordering::SeqCst);
+        for shard in 0..self.shards() {
+            self.control(shard, msg::Control::Stop);
+        }
+    }
+}

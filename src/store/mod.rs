@@ -81,6 +81,13 @@ impl Store {
         }
     }
 
+    /// Takes over the settings in force.
+    #[cold]
+    pub fn refresh_settings(&mut self, host: &crate::host::Host) {
+        self.settings_version = host.settings_version();
+        self.settings = host.settings();
+    }
+
     /// Number of databases.
     pub fn databases(&self) -> usize {
         self.dbs.len()

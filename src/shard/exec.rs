@@ -1,0 +1,125 @@
+//! The one door: only this file calls handlers. It times them, counts them and writes their refusals.
+use std::cell::Cell as StdCell;
+
+use crate::cmd::cx::{Caller, Client, ConnCx, ReadCx, ReadStores, WriteCx, WriteStores};
+use crate::cmd::spec::{Done, Handler};
+use crate::cmd::table::Row;
+use crate::host::{Counters, Host};
+use crate::rt::sys::cycles;
+use crate::store::{Now, Store};
+use crate::wire::{Args, Error, Key, Out};
+
+/// The door, as the executing shard has it.
+#[derive(Clone, Copy)]
+pub struct Door<'a> {
+    /// The process.
+    pub host: &'a Host,
+    /// Counters of the executing shard.
+    pub counters: &'a Counters,
+    /// The time of this turn.
+    pub now: Now,
+}
+
+impl Door<'_> {
+    #[inline]
+    fn pass(&self, row: Row, out: &mut Out, run: impl FnOnce(&mut Out) -> Done) {
+        let counters = &self.counters.commands[row.id as usize];
+        let (before, start) = (out.buf.len(), cycles());
+        let done = run(out);
+        counters.cycles.add(cycles().wrapping_sub(start));
+        counters.calls.add(1);
+        if let Err(error) = done {
+            counters.failed.add(1);
+            out.buf.truncate(before);
+            self.refuse(&error, out);
+        }
+    }
+
+    /// Writes an error reply and counts it.
+    #[cold]
+    pub fn refuse(&self, error: &Error, out: &mut Out) {
+        self.counters.error_replies.add(1);
+        *self.counters.errors.lock().entry(error.code()).or_default() += 1;
+        out.error(error);
+    }
+
+    /// Writes an error reply of a command that never ran.
+    #[cold]
+    pub fn reject(&self, row: Row, error: &Error, out: &mut Out) {
+        self.counters.commands[row.id as usize].rejected.add(1);
+        self.refuse(error, out);
+    }
+
+    /// Runs a reading command. `true`: it met a key whose time has come.
+    #[inline]
+    pub fn read(&self, row: Row, stores: ReadStores<'_>, caller: &Caller, args: &mut Args<'_>, out: &mut Out) -> bool {
+        let Handler::Read(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
+        let (host, counters, now) = (self.host, self.counters, self.now);
+        let cx = ReadCx { stores, caller, host, counters, now, met_due: StdCell::new(false) };
+        self.pass(row, out, |out| handler(&cx, args, out));
+        cx.met_due.get()
+    }
+
+    /// Runs a writing command.
+    #[inline]
+    pub fn write<'x>(
+        &'x self,
+        row: Row,
+        stores: WriteStores<'x>,
+        caller: &'x Caller,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) {
+        let Handler::Write(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
+        let (host, counters, now) = (self.host, self.counters, self.now);
+        let mut cx = WriteCx { stores, caller, host, counters, now };
+        self.pass(row, out, |out| handler(&mut cx, args, out));
+    }
+
+    /// Runs a command about the connection or the process.
+    pub fn conn(&self, row: Row, client: &mut Client, args: &mut Args<'_>, out: &mut Out) {
+        let Handler::Conn(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
+        let mut cx = ConnCx { client, host: self.host, counters: self.counters, now: self.now };
+        self.pass(row, out, |out| handler(&mut cx, args, out));
+    }
+
+    /// Runs a reading or writing command whose keys all lie in `store`.
+    #[inline]
+    pub fn on_one(&self, row: Row, store: &mut Store, caller: &Caller, args: &mut Args<'_>, out: &mut Out) {
+        if matches!(row.spec.handler, Handler::Write(_)) {
+            return self.write(row, WriteStores::One(store), caller, args, out);
+        }
+        if self.read(row, ReadStores::One(store), caller, args, out) {
+            for_keys(row, args, |key| store.clear_due(caller.db, key));
+        }
+    }
+
+    /// Runs a reading or writing command on the stores it holds, by shard.
+    pub fn on_many<'x>(
+        &'x self,
+        row: Row,
+        stores: &'x mut [Option<&'x mut Store>],
+        caller: &'x Caller,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) {
+        if matches!(row.spec.handler, Handler::Write(_)) {
+            return self.write(row, WriteStores::Many(stores), caller, args, out);
+        }
+        let shared: Vec<Option<&Store>> = stores.iter().map(|s| s.as_deref()).collect();
+        if self.read(row, ReadStores::Many(&shared), caller, args, out) {
+            let shards = stores.len();
+            for_keys(row, args, |key| {
+                if let Some(store) = stores[key.hash.shard(shards)].as_deref_mut() {
+                    store.clear_due(caller.db, key);
+                }
+            });
+        }
+    }
+}
+
+/// Hands those keys of a command to `clear` whose time may have come, as Redis deletes them when a read meets them.
+#[cold]
+fn for_keys(row: Row, args: &Args<'_>, mut clear: impl FnMut(Key<'_>)) {
+    row.spec.for_each_key(args.count(), |index| clear(Key::new(args.get(index))));
+}

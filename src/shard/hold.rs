@@ -1,0 +1,78 @@
+//! Holding several shards at once, so that one command over all of them is plain code.
+//!
+//! Shards are taken in ascending order. A shard whose owner is out is taken on the spot; else the owner is asked
+//! by message and grants when it is out. While it waits for a grant a connection holds nothing, so that a busy
+//! owner stalls nobody else; only after many lost rounds does it keep what it has, in ascending order, which
+//! cannot deadlock.
+//!
+//! Must stay true: whatever is granted is adopted and released exactly once, also when the connection is gone.
+use super::Shared;
+use super::cell::Holder;
+use super::plan::ShardSet;
+use crate::store::Store;
+
+/// Rounds after which a connection keeps lower shards while it waits.
+const PATIENT_ROUNDS: u32 = 16;
+
+/// What a connection that wants several shards has so far.
+#[derive(Default)]
+pub struct Pending {
+    /// Shards granted, still to be adopted.
+    granted: Vec<usize>,
+    rounds: u32,
+}
+
+impl Pending {
+    /// A grant arrived.
+    pub fn granted(&mut self, shard: usize) {
+        self.granted.push(shard);
+    }
+
+    /// Lets go of everything granted.
+    pub fn release(&mut self, shared: &Shared) {
+        for shard in self.granted.drain(..) {
+            drop(shared.cells[shard].adopt());
+        }
+    }
+}
+
+/// Takes all of `set`. `Err`: the shard whose owner must be asked; what may be kept is in `pending`.
+pub fn acquire<'a>(
+    shared: &'a Shared,
+    set: &ShardSet,
+    pending: &mut Pending,
+) -> Result<Vec<Holder<'a, Store>>, usize> {
+    let mut held = Vec::with_capacity(set.len());
+    let mut failed = None;
+    for shard in set.iter().map(|s| usize::from(*s)) {
+        let granted = pending.granted.iter().position(|g| *g == shard);
+        let holder = match granted {
+            Some(at) => {
+                pending.granted.swap_remove(at);
+                Some(shared.cells[shard].adopt())
+            }
+            None => shared.cells[shard].hold(),
+        };
+        match holder {
+            Some(holder) => held.push(holder),
+            None => {
+                failed = Some(shard);
+                break;
+            }
+        }
+    }
+    let Some(failed) = failed else {
+        pending.rounds = 0;
+        return Ok(held);
+    };
+    // Granted ones above the failed shard would be held against the order.
+    pending.release(shared);
+    pending.rounds += 1;
+    if pending.rounds > PATIENT_ROUNDS {
+        for (holder, shard) in held.into_iter().zip(set) {
+            holder.pass_on();
+            pending.granted.push(usize::from(*shard));
+        }
+    }
+    Err(failed)
+}

@@ -1,0 +1,341 @@
+//! What belongs to one shard's thread: its ends of the mesh, the connections that wait, and the pump that moves
+//! messages. Lives on its thread only.
+//!
+//! Must stay true: commands of other shards run in the order of arrival; a message for a connection that is gone
+//! harms nobody; before the thread sleeps it has looked for work after saying so.
+use std::cell::{Cell as StdCell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Waker;
+
+use super::Shared;
+use super::cell::Owner;
+use super::exec::Door;
+use super::mesh::Mesh;
+use super::msg::{Control, Group, Message, Token};
+use crate::cmd::table::table;
+use crate::host::Counters;
+use crate::store::{Now, Store};
+
+/// What reaches a waiting connection.
+pub enum Event {
+    /// Replies of a group.
+    Done(Box<Group>),
+    /// A shard is held for it.
+    Granted(usize),
+    /// Try again (the shard's data is free, a pause may be over).
+    Rung,
+}
+
+/// A connection's letter box.
+#[derive(Default)]
+pub struct Mailbox {
+    events: RefCell<Vec<Event>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Mailbox {
+    fn put(&self, event: Event) {
+        self.events.borrow_mut().push(event);
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+
+    /// Takes the next event.
+    pub fn take(&self) -> Option<Event> {
+        let mut events = self.events.borrow_mut();
+        if events.is_empty() { None } else { Some(events.remove(0)) }
+    }
+
+    /// Whether something is there; else `waker` is woken when something comes.
+    pub fn poll(&self, waker: &Waker) -> bool {
+        if !self.events.borrow().is_empty() {
+            return true;
+        }
+        *self.waker.borrow_mut() = Some(waker.clone());
+        false
+    }
+}
+
+struct Seat {
+    generation: u32,
+    mailbox: Option<Rc<Mailbox>>,
+}
+
+/// The thread's part of a shard.
+pub struct Local {
+    /// Which shard.
+    pub id: usize,
+    /// What all shards share.
+    pub shared: Arc<Shared>,
+    /// This shard's counters.
+    pub counters: Arc<Counters>,
+    mesh: Mesh,
+    seats: RefCell<Vec<Seat>>,
+    free_seats: RefCell<Vec<u32>>,
+    /// Connections that wait for this shard's data to be free, or for a pause to end.
+    ringing: RefCell<Vec<Token>>,
+    /// Holds of this shard's data that were asked for.
+    wanted: RefCell<VecDeque<(usize, Token)>>,
+    /// Groups of other shards that wait for the data.
+    backlog: RefCell<VecDeque<Box<Group>>>,
+    /// Groups to use again.
+    pool: RefCell<Vec<Box<Group>>>,
+    controls: flume::Receiver<Control>,
+    /// Wakes the pump.
+    pump: RefCell<Option<Waker>>,
+    pump_awake: StdCell<bool>,
+    turn: StdCell<usize>,
+}
+
+/// Groups kept for use again, and the largest buffer they may keep.
+const POOL_GROUPS_MAX: usize = 64;
+const POOL_BYTES_MAX: usize = 64 * 1024;
+
+impl Local {
+    /// The thread's part of shard `id`.
+    pub fn new(id: usize, shared: Arc<Shared>, controls: flume::Receiver<Control>) -> Local {
+        Local {
+            id,
+            counters: shared.host.counters[id].clone(),
+            mesh: Mesh::new(shared.shards()),
+            shared,
+            seats: RefCell::default(),
+            free_seats: RefCell::default(),
+            ringing: RefCell::default(),
+            wanted: RefCell::default(),
+            backlog: RefCell::default(),
+            pool: RefCell::default(),
+            controls,
+            pump: RefCell::default(),
+            pump_awake: StdCell::new(false),
+            turn: StdCell::new(0),
+        }
+    }
+
+    /// The door to handlers at the time `now`.
+    #[inline]
+    pub fn door(&self, now: Now) -> Door<'_> {
+        Door { host: &self.shared.host, counters: &self.counters, now }
+    }
+
+    /// Goes in to this shard's data, with the clock read and the settings in force.
+    #[inline]
+    pub fn enter(&self) -> Option<Owner<'_, Store>> {
+        let mut store = self.shared.cells[self.id].enter()?;
+        store.now = Now::read();
+        if store.settings_version != self.shared.host.settings_version() {
+            store.refresh_settings(&self.shared.host);
+        }
+        Some(store)
+    }
+
+    /// A seat for a connection.
+    pub fn sit(&self) -> (Token, Rc<Mailbox>) {
+        let mailbox = Rc::new(Mailbox::default());
+        let mut seats = self.seats.borrow_mut();
+        let slot = self.free_seats.borrow_mut().pop().unwrap_or_else(|| {
+            seats.push(Seat { generation: 0, mailbox: None });
+            seats.len() as u32 - 1
+        });
+        let seat = &mut seats[slot as usize];
+        seat.mailbox = Some(mailbox.clone());
+        (Token { slot, generation: seat.generation }, mailbox)
+    }
+
+    /// Gives a seat back; what still comes for it is let go.
+    pub fn stand_up(&self, token: Token) {
+        let mut seats = self.seats.borrow_mut();
+        let seat = &mut seats[token.slot as usize];
+        seat.generation = seat.generation.wrapping_add(1);
+        seat.mailbox = None;
+        self.free_seats.borrow_mut().push(token.slot);
+    }
+
+    fn mailbox(&self, token: Token) -> Option<Rc<Mailbox>> {
+        let seats = self.seats.borrow();
+        let seat = seats.get(token.slot as usize)?;
+        if seat.generation == token.generation { seat.mailbox.clone() } else { None }
+    }
+
+    fn deliver(&self, token: Token, event: Event) {
+        if let Some(mailbox) = self.mailbox(token) {
+            return mailbox.put(event);
+        }
+        match event {
+            Event::Granted(shard) => drop(self.shared.cells[shard].adopt()),
+            Event::Done(group) => self.recycle(group),
+            Event::Rung => {}
+        }
+    }
+
+    /// The connection is rung when the shard's data is free.
+    pub fn ring_when_free(&self, token: Token) {
+        self.ringing.borrow_mut().push(token);
+        self.wake_pump();
+    }
+
+    /// The connection is rung at the next tick.
+    pub fn ring_at_tick(&self, token: Token) {
+        self.ringing.borrow_mut().push(token);
+    }
+
+    /// Rings everybody who waits to try again.
+    pub fn ring_all(&self) {
+        for token in self.ringing.take() {
+            self.deliver(token, Event::Rung);
+        }
+    }
+
+    /// An empty group.
+    pub fn group(&self, token: Token) -> Box<Group> {
+        let mut group = self.pool.borrow_mut().pop().unwrap_or_default();
+        group.token = token;
+        group.from = self.id;
+        group
+    }
+
+    /// Keeps a group for use again.
+    pub fn recycle(&self, mut group: Box<Group>) {
+        let mut pool = self.pool.borrow_mut();
+        if pool.len() < POOL_GROUPS_MAX && group.capacity() <= POOL_BYTES_MAX {
+            group.clear();
+            pool.push(group);
+        }
+    }
+
+    /// Sends a group to the shard that owns its keys.
+    pub fn post(&self, to: usize, group: Box<Group>) {
+        self.counters.mesh_commands.add(group.commands.len() as u64);
+        self.mesh.send(&self.shared, self.id, to, Message::Work(group));
+    }
+
+    /// Asks the owner of `shard` for a hold.
+    pub fn want_hold(&self, shard: usize, token: Token) {
+        self.counters.hold_waits.add(1);
+        if shard == self.id {
+            self.wanted.borrow_mut().push_back((self.id, token));
+            return self.wake_pump();
+        }
+        self.mesh.send(&self.shared, self.id, shard, Message::WantHold { from: self.id, token });
+    }
+
+    /// Sets what wakes the pump.
+    pub fn set_pump(&self, waker: &Waker) {
+        *self.pump.borrow_mut() = Some(waker.clone());
+    }
+
+    fn wake_pump(&self) {
+        if let Some(waker) = self.pump.borrow().as_ref() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// A connection's turn begins: others need not ring while this thread is awake, so the pump shall look for
+    /// messages before the thread sleeps.
+    #[inline]
+    pub fn begin_turn(&self) {
+        if self.shared.shards() > 1 && !self.pump_awake.get() {
+            self.pump_awake.set(true);
+            self.shared.bells[self.id].wake_up();
+            self.wake_pump();
+        }
+    }
+
+    /// Moves messages until nothing is left, then says that the thread goes to sleep. Connections and the stop of
+    /// the server are handed to `f`.
+    pub fn pump(&self, mut f: impl FnMut(Control)) {
+        let bell = &self.shared.bells[self.id];
+        bell.wake_up();
+        loop {
+            let mut busy = self.pump_once(&mut f);
+            if !busy {
+                self.pump_awake.set(false);
+                bell.fall_asleep();
+                busy = self.mesh.has_arrivals() || !self.controls.is_empty();
+                if !busy {
+                    return;
+                }
+                bell.wake_up();
+            }
+        }
+    }
+
+    fn pump_once(&self, f: &mut impl FnMut(Control)) -> bool {
+        let mut busy = false;
+        while let Ok(control) = self.controls.try_recv() {
+            busy = true;
+            match control {
+                Control::Ring(receiver) => self.mesh.add(receiver),
+                other => f(other),
+            }
+        }
+        let turn = self.turn.get();
+        self.turn.set(turn.wrapping_add(1));
+        busy |= self.mesh.receive(turn, |message| self.receive(message));
+        self.work();
+        self.grant();
+        busy |= self.mesh.send_waiting(&self.shared);
+        busy
+    }
+
+    fn receive(&self, message: Message) {
+        match message {
+            Message::Work(group) => self.backlog.borrow_mut().push_back(group),
+            Message::Done(group) => self.deliver(group.token, Event::Done(group)),
+            Message::WantHold { from, token } => self.wanted.borrow_mut().push_back((from, token)),
+            Message::Granted { shard, token } => self.deliver(token, Event::Granted(shard)),
+        }
+    }
+
+    /// Runs the groups that other shards sent, and rings who waits for the data. Rung again by the latch when
+    /// somebody holds it.
+    fn work(&self) {
+        if self.backlog.borrow().is_empty() && self.ringing.borrow().is_empty() {
+            return;
+        }
+        let Some(mut store) = self.enter().or_else(|| self.enter_after_wait()) else { return };
+        loop {
+            let Some(mut group) = self.backlog.borrow_mut().pop_front() else { break };
+            self.run_group(&mut store, &mut group);
+            self.mesh.send(&self.shared, self.id, group.from, Message::Done(group));
+        }
+        drop(store);
+        self.ring_all();
+    }
+
+    fn enter_after_wait(&self) -> Option<Owner<'_, Store>> {
+        if self.shared.cells[self.id].wait() { self.enter() } else { None }
+    }
+
+    fn run_group(&self, store: &mut Store, group: &mut Group) {
+        let door = self.door(store.now);
+        let mut out = std::mem::take(&mut group.out);
+        for index in 0..group.commands.len() {
+            let posted = group.commands[index];
+            out.protocol = posted.caller.protocol;
+            let row = table().row(posted.row);
+            door.on_one(row, store, &posted.caller, &mut group.args(posted), &mut out);
+            group.ends.push(out.buf.len() as u32);
+        }
+        group.out = out;
+    }
+
+    /// Grants holds of this shard's data, first come first served.
+    fn grant(&self) {
+        loop {
+            let Some((from, token)) = self.wanted.borrow().front().copied() else { return };
+            let cell = &self.shared.cells[self.id];
+            let Some(holder) = cell.hold().or_else(|| if cell.wait() { cell.hold() } else { None }) else { return };
+            self.wanted.borrow_mut().pop_front();
+            holder.pass_on();
+            if from == self.id {
+                self.deliver(token, Event::Granted(self.id));
+            } else {
+                self.mesh.send(&self.shared, self.id, from, Message::Granted { shard: self.id, token });
+            }
+        }
+    }
+}
