@@ -21,3 +21,7 @@ pub mod store;
 pub mod cmd;
 
 pub mod shard;
+
+pub mod conn;
+
+pub mod server;

@@ -132,6 +132,12 @@ impl Local {
         Some(store)
     }
 
+    /// Whether reads of other shards' keys may be served in place.
+    #[inline]
+    pub fn in_place(&self) -> bool {
+        self.shared.in_place.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
     /// A seat for a connection.
     pub fn sit(&self) -> (Token, Rc<Mailbox>) {
         let mailbox = Rc::new(Mailbox::default());
@@ -207,7 +213,8 @@ impl Local {
     }
 
     /// Sends a group to the shard that owns its keys.
-    pub fn post(&self, to: usize, group: Box<Group>) {
+    pub fn post(&self, to: usize, mut group: Box<Group>) {
+        group.to = to;
         self.counters.mesh_commands.add(group.commands.len() as u64);
         self.mesh.send(&self.shared, self.id, to, Message::Work(group));
     }

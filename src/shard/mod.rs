@@ -10,6 +10,7 @@ pub mod plan;
 mod sync;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use cell::Cell;
 use doorbell::Doorbell;
@@ -27,6 +28,8 @@ pub struct Shared {
     pub controls: Vec<flume::Sender<msg::Control>>,
     /// Process-wide facts.
     pub host: Arc<Host>,
+    /// Reads of other shards' keys may be served in place (`cross-shard-fast-path`, resolved).
+    pub in_place: AtomicBool,
 }
 
 impl Shared {

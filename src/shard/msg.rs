@@ -63,6 +63,8 @@ pub struct Group {
     pub token: Token,
     /// Shard of the connection.
     pub from: usize,
+    /// Shard that runs it.
+    pub to: usize,
     bytes: Vec<u8>,
     spans: Vec<Span>,
     /// The commands.

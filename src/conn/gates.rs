@@ -1,0 +1,45 @@
+//! What stands between a command and its handler when a gate bit is in force. The fast path skips this file.
+use std::sync::atomic::Ordering;
+
+use crate::cmd::cx::{Client, ReplyMode};
+use crate::cmd::spec::{Handler, flag, gate};
+use crate::cmd::table::Row;
+use crate::host::Host;
+use crate::store::Now;
+
+/// Whether the command must wait for CLIENT PAUSE to end. An elapsed pause is cleared on the way.
+pub fn is_paused(row: Row, host: &Host, now: Now) -> bool {
+    let bits = host.gates.load(Ordering::Relaxed);
+    let paused = bits & gate::PAUSE_ALL != 0
+        || (bits & gate::PAUSE_WRITE != 0 && row.spec.flags & flag::WRITE != 0)
+            && matches!(row.spec.handler, Handler::Write(_));
+    if !paused {
+        return false;
+    }
+    if now.ms >= host.pause_until_ms.load(Ordering::Relaxed) {
+        host.gates.fetch_and(!(gate::PAUSE_ALL | gate::PAUSE_WRITE), Ordering::Relaxed);
+        return false;
+    }
+    true
+}
+
+/// Whether the reply of the command that comes now shall be dropped.
+pub fn is_silent(client: &Client) -> bool {
+    matches!(client.reply_mode, ReplyMode::Off | ReplyMode::Skip)
+}
+
+/// After a command: moves the reply mode on. `true`: the reply must be dropped after all.
+pub fn after(client: &mut Client) -> bool {
+    match client.reply_mode {
+        ReplyMode::On => false,
+        ReplyMode::Off => true,
+        ReplyMode::SkipNext => {
+            client.set_reply_mode(ReplyMode::Skip);
+            true
+        }
+        ReplyMode::Skip => {
+            client.set_reply_mode(ReplyMode::On);
+            true
+        }
+    }
+}

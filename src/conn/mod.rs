@@ -1,0 +1,6 @@
+//! Connections: a state machine without I/O, and the loop that feeds it. Floor 6.
+mod gates;
+mod gather;
+
+pub mod serve;
+pub mod session;

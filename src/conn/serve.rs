@@ -1,0 +1,161 @@
+//! The loop between a socket and its session.
+//!
+//! Must stay true: reads and writes of a connection go on at the same time, so a client that sends without reading
+//! is served until its output passes its limit; a read that was begun is kept until it completes or the connection
+//! ends.
+use std::future::{Future, poll_fn};
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+
+use super::session::{Session, Turn};
+use crate::cmd::cx::Client;
+use crate::config::P;
+use crate::host::ClientInfo;
+use crate::rt;
+use crate::shard::local::Local;
+
+/// An output buffer larger than this is not kept once it is written.
+const OUTPUT_BYTES_KEEP: usize = 64 * 1024;
+
+/// Serves one connection to its end.
+pub async fn serve(stream: TcpStream, local: Rc<Local>) {
+    let address = |a: std::io::Result<std::net::SocketAddr>| a.map(|a| a.to_string()).unwrap_or_default();
+    let (addr, laddr) = (address(stream.peer_addr()), address(stream.local_addr()));
+    let host = &local.shared.host;
+    let fd = stream.as_raw_fd();
+    let Ok((reader, writer)) = rt::split(stream) else { return };
+    let info = Arc::new(ClientInfo::new(host.clients.next_id(), addr, laddr, fd, local.id));
+    host.clients.add(info.clone());
+    local.counters.connections.add(1);
+    local.counters.clients.add(1);
+
+    let mut session = Session::new(Client::new(info.clone()), &local);
+    exchange(&mut session, &local, reader, writer, &info).await;
+
+    // From here on nobody may use the descriptor: it is closed, and its number may be used again.
+    *info.fd.lock() = -1;
+    session.end(&local);
+    host.clients.remove(info.id);
+    local.counters.clients.add(1u64.wrapping_neg());
+}
+
+enum Event {
+    Read(rt::ReadHalf, std::io::Result<usize>, Vec<u8>),
+    Written(rt::WriteHalf, std::io::Result<usize>, Vec<u8>),
+    Mail,
+}
+
+async fn exchange(
+    session: &mut Session,
+    local: &Local,
+    reader: rt::ReadHalf,
+    writer: rt::WriteHalf,
+    info: &ClientInfo,
+) {
+    let mut reading = pin!(Some(reader.read(session.lend_input())));
+    let mut writing = pin!(None);
+    let (mut idle_reader, mut idle_writer) = (None, Some(writer));
+    let mut spare = Vec::new();
+    let mut turn = Turn::Read;
+    loop {
+        if session.may_write()
+            && let Some(writer) = idle_writer.take()
+        {
+            let bytes = std::mem::replace(&mut session.out.buf, std::mem::take(&mut spare));
+            info.output_bytes.store(bytes.len() as u64, Ordering::Relaxed);
+            writing.set(Some(rt::WriteHalf::write_all(writer, bytes)));
+        }
+        if turn == Turn::Close && idle_writer.is_some() {
+            return;
+        }
+        if turn == Turn::Shutdown {
+            local.shared.stop();
+            return;
+        }
+        if turn == Turn::Read
+            && let Some(reader) = idle_reader.take()
+        {
+            reading.set(Some(rt::ReadHalf::read(reader, session.lend_input())));
+        }
+        let waiting = turn == Turn::Wait;
+        let event = poll_fn(|cx| {
+            if let Some(write) = writing.as_mut().as_pin_mut()
+                && let Poll::Ready((half, result, buf)) = write.poll(cx)
+            {
+                return Poll::Ready(Event::Written(half, result, buf));
+            }
+            if let Some(read) = reading.as_mut().as_pin_mut()
+                && let Poll::Ready((half, result, buf)) = read.poll(cx)
+            {
+                return Poll::Ready(Event::Read(half, result, buf));
+            }
+            if waiting && session.mailbox().poll(cx.waker()) {
+                return Poll::Ready(Event::Mail);
+            }
+            Poll::Pending
+        })
+        .await;
+        match event {
+            Event::Written(half, result, mut buf) => {
+                writing.set(None);
+                let Ok(bytes) = result else { return };
+                local.counters.writes.add(1);
+                local.counters.net_out.add(bytes as u64);
+                info.net_out.fetch_add(bytes as u64, Ordering::Relaxed);
+                info.output_bytes.store(0, Ordering::Relaxed);
+                idle_writer = Some(half);
+                if buf.capacity() <= OUTPUT_BYTES_KEEP {
+                    buf.clear();
+                    spare = buf;
+                }
+            }
+            Event::Read(half, result, buf) => {
+                reading.set(None);
+                idle_reader = Some(half);
+                let bytes = match result {
+                    Ok(bytes) if bytes > 0 => bytes,
+                    _ => {
+                        // The client will send no more; what it is owed is still written.
+                        session.take_input(buf, 0);
+                        turn = Turn::Close;
+                        continue;
+                    }
+                };
+                local.counters.reads.add(1);
+                local.counters.net_in.add(bytes as u64);
+                session.take_input(buf, bytes);
+                turn = session.run(local);
+                if over_limits(session, local, info) {
+                    return;
+                }
+            }
+            Event::Mail => {
+                turn = session.run(local);
+            }
+        }
+    }
+}
+
+/// Whether the client must be closed at once: it was killed, or its buffers passed their limits.
+fn over_limits(session: &Session, local: &Local, info: &ClientInfo) -> bool {
+    if info.killed.load(Ordering::Relaxed) {
+        return true;
+    }
+    let waiting_bytes = session.out.buf.len() as u64 + info.output_bytes.load(Ordering::Relaxed);
+    // Small buffers cannot be over any limit that makes sense, and reading settings costs.
+    if waiting_bytes < 16 * 1024 && session.input_bytes() < 1 << 20 {
+        return false;
+    }
+    let settings = local.shared.host.settings();
+    let hard_bytes = settings.output_limits()[0].hard_bytes;
+    if hard_bytes > 0 && waiting_bytes > hard_bytes {
+        local.counters.output_limit_closed.add(1);
+        return true;
+    }
+    session.input_bytes() as u64 > settings.memory(P::CLIENT_QUERY_BUFFER_LIMIT)
+}

@@ -1,0 +1,523 @@
+//! A connection's state machine: takes bytes, gives bytes, knows no socket.
+//!
+//! A batch is what lies in the read buffer. Its commands are parsed and hashed a few at a time, their buckets and
+//! blocks are asked for, then they run in order: on this shard's data, in place on another's, or posted to their
+//! owner. Commands over several shards first wait for everything posted, then hold those shards.
+//!
+//! Must stay true: a command takes effect after all earlier ones of its connection that share a shard with it;
+//! replies keep order; a command that cannot run yet leaves its bytes in the buffer and is parsed again.
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+use super::gates;
+use super::gather::Gather;
+use crate::base::hash::KeyHash;
+use crate::cmd::cx::{Client, ReadStores, Wish};
+use crate::cmd::spec::{Handler, gate};
+use crate::cmd::table::{Row, table};
+use crate::config::P;
+use crate::shard::hold;
+use crate::shard::local::{Event, Local, Mailbox};
+use crate::shard::msg::Token;
+use crate::shard::plan::{Plan, ShardSet, plan};
+use crate::store::Store;
+use crate::wire::error::{unknown_command, unknown_subcommand};
+use crate::wire::parse::{Limits, Parsed, Parser, Violation};
+use crate::wire::{Args, Error, Out, Span, inline};
+
+/// Commands that are parsed, then prefetched, before the first of them runs.
+const AHEAD: usize = 24;
+/// The read buffer a connection starts with, and the one it falls back to after large requests.
+const INPUT_BYTES_MIN: usize = 1024;
+const INPUT_BYTES_KEEP: usize = 32 * 1024;
+/// A read buffer that was filled grows up to this without a command that needs more.
+const INPUT_BYTES_STEADY: usize = 64 * 1024;
+
+/// What the driver shall do next.
+#[derive(Debug, PartialEq)]
+pub enum Turn {
+    /// Read more bytes.
+    Read,
+    /// Wait for the mailbox.
+    Wait,
+    /// Write what is there, then close.
+    Close,
+    /// The process shall end.
+    Shutdown,
+}
+
+/// Why a batch stopped before its end.
+enum Stop {
+    /// All commands have run.
+    Drained,
+    /// Everything posted must come back first.
+    Barrier,
+    /// The command at the front needs these shards at once.
+    Hold(ShardSet),
+    /// Clients are paused.
+    Paused,
+    /// The last command asked the driver for something.
+    Wish,
+    /// The client broke the protocol.
+    Violation(Violation),
+}
+
+/// A command that was parsed.
+struct Parsing {
+    row: Option<Row>,
+    first: u32,
+    count: u32,
+    end: usize,
+    known: (u32, KeyHash),
+}
+
+/// Reused between batches of a thread.
+#[derive(Default)]
+struct Scratch {
+    spans: Vec<Span>,
+    commands: Vec<Parsing>,
+}
+
+thread_local! {
+    static SCRATCH: std::cell::RefCell<Scratch> = std::cell::RefCell::default();
+}
+
+/// The state of a connection.
+pub struct Session {
+    /// What commands may look at.
+    pub client: Client,
+    /// Replies not handed to the driver yet.
+    pub out: Out,
+    token: Token,
+    mailbox: Rc<Mailbox>,
+    parser: Parser,
+    input: Vec<u8>,
+    at: usize,
+    gather: Gather,
+    pending_hold: hold::Pending,
+    closing: bool,
+}
+
+impl Session {
+    /// A fresh connection of `local`'s shard.
+    pub fn new(client: Client, local: &Local) -> Session {
+        let (token, mailbox) = local.sit();
+        Session {
+            client,
+            out: Out::default(),
+            token,
+            mailbox,
+            parser: Parser::default(),
+            input: Vec::new(),
+            at: 0,
+            gather: Gather::default(),
+            pending_hold: hold::Pending::default(),
+            closing: false,
+        }
+    }
+
+    /// The letter box to wait at.
+    pub fn mailbox(&self) -> &Mailbox {
+        &self.mailbox
+    }
+
+    /// Ends the connection: gives back what it has of the shard.
+    pub fn end(mut self, local: &Local) {
+        self.pending_hold.release(&local.shared);
+        local.stand_up(self.token);
+    }
+
+    /// Hands out the read buffer, with room for more bytes behind what a command still needs.
+    pub fn lend_input(&mut self) -> Vec<u8> {
+        let mut input = std::mem::take(&mut self.input);
+        if self.at > 0 {
+            input.drain(..self.at);
+            self.parser.moved(self.at);
+            self.at = 0;
+        }
+        if input.is_empty() && input.capacity() > INPUT_BYTES_STEADY {
+            input = Vec::with_capacity(INPUT_BYTES_KEEP);
+        }
+        if input.capacity() - input.len() < input.capacity() / 2 {
+            // Doubling: what was received backs what is reserved.
+            input.reserve_exact((input.capacity()).max(INPUT_BYTES_MIN));
+        } else if input.capacity() == 0 {
+            input.reserve_exact(INPUT_BYTES_MIN);
+        }
+        input
+    }
+
+    /// Takes the read buffer back, with `new_bytes` more bytes.
+    pub fn take_input(&mut self, mut input: Vec<u8>, new_bytes: usize) {
+        if new_bytes > 0 && input.len() == input.capacity() && input.capacity() < INPUT_BYTES_STEADY {
+            input.reserve_exact(input.capacity());
+        }
+        let info = &self.client.info;
+        info.net_in.fetch_add(new_bytes as u64, Ordering::Relaxed);
+        info.query_bytes.store(input.len() as u64, Ordering::Relaxed);
+        info.query_capacity.store(input.capacity() as u64, Ordering::Relaxed);
+        self.input = input;
+    }
+
+    /// Bytes of the read buffer that are not executed.
+    pub fn input_bytes(&self) -> usize {
+        self.input.len() - self.at
+    }
+
+    /// Whether replies may be written now: not while an earlier one is missing.
+    pub fn may_write(&self) -> bool {
+        !self.gather.is_open() && !self.out.buf.is_empty()
+    }
+
+    /// Runs as far as it goes.
+    pub fn run(&mut self, local: &Local) -> Turn {
+        local.begin_turn();
+        if !self.read_mail(local) {
+            return Turn::Wait;
+        }
+        loop {
+            if self.closing {
+                return Turn::Close;
+            }
+            let Some(mut store) = local.enter() else {
+                local.ring_when_free(self.token);
+                return Turn::Wait;
+            };
+            let stop = SCRATCH.with_borrow_mut(|scratch| self.batch(local, &mut store, scratch));
+            drop(store);
+            if let Some(turn) = self.stopped(local, stop) {
+                return turn;
+            }
+        }
+    }
+
+    /// Takes what came for this connection. `false`: something is still missing.
+    fn read_mail(&mut self, local: &Local) -> bool {
+        while let Some(event) = self.mailbox.take() {
+            match event {
+                Event::Rung => {}
+                Event::Granted(shard) => self.pending_hold.granted(shard),
+                Event::Done(group) => {
+                    if self.gather.back(group.to, group) {
+                        self.gather.assemble(local, &mut self.out);
+                    }
+                }
+            }
+        }
+        !self.gather.is_open()
+    }
+
+    /// What follows from how a batch stopped; `None`: go on at once.
+    fn stopped(&mut self, local: &Local, stop: Stop) -> Option<Turn> {
+        let turn = match stop {
+            Stop::Drained if self.gather.is_open() => {
+                self.gather.send(local);
+                Turn::Wait
+            }
+            Stop::Drained => Turn::Read,
+            Stop::Barrier => {
+                self.gather.send(local);
+                Turn::Wait
+            }
+            Stop::Hold(set) => return self.run_holding(local, &set),
+            Stop::Paused if self.gather.is_open() => {
+                self.gather.send(local);
+                Turn::Wait
+            }
+            Stop::Paused => {
+                local.ring_at_tick(self.token);
+                Turn::Wait
+            }
+            Stop::Violation(_) if self.gather.is_open() => {
+                self.gather.send(local);
+                Turn::Wait
+            }
+            Stop::Violation(violation) => {
+                local.counters.protocol_errors.add(1);
+                self.out.error(&Error::err(format!("Protocol error: {violation}")));
+                self.closing = true;
+                return None;
+            }
+            Stop::Wish => return self.grant_wish(local),
+        };
+        Some(turn)
+    }
+
+    fn grant_wish(&mut self, local: &Local) -> Option<Turn> {
+        match std::mem::take(&mut self.client.wish) {
+            Wish::None => None,
+            Wish::Close => {
+                self.closing = true;
+                if !self.gather.is_open() {
+                    return None;
+                }
+                self.gather.send(local);
+                Some(Turn::Wait)
+            }
+            Wish::SleepMs(ms) => {
+                // Outside the data: other shards can still reach it.
+                std::thread::sleep(std::time::Duration::from_millis(ms));
+                None
+            }
+            Wish::Shutdown => Some(Turn::Shutdown),
+        }
+    }
+
+    /// Parses and runs what is in the buffer.
+    fn batch(&mut self, local: &Local, store: &mut Store, scratch: &mut Scratch) -> Stop {
+        let limits = Limits {
+            bulk_bytes_max: store.settings.int(P::PROTO_MAX_BULK_LEN) as u64,
+            unauthenticated: false,
+        };
+        loop {
+            let ended = self.parse_ahead(local, store, scratch, limits);
+            if scratch.commands.is_empty() {
+                return match ended {
+                    Some(Parsed::Violation(violation)) => Stop::Violation(violation),
+                    Some(Parsed::Inline { line, end }) => match self.unfold_inline(line, end) {
+                        Ok(()) => continue,
+                        Err(violation) => Stop::Violation(violation),
+                    },
+                    _ => Stop::Drained,
+                };
+            }
+            if let Some(stop) = self.run_parsed(local, store, scratch) {
+                return stop;
+            }
+        }
+    }
+
+    /// Parses up to `AHEAD` commands and asks for their buckets. Returns what ended it early.
+    fn parse_ahead(&mut self, local: &Local, store: &Store, scratch: &mut Scratch, limits: Limits) -> Option<Parsed> {
+        scratch.spans.clear();
+        scratch.commands.clear();
+        let (shards, db) = (local.shared.shards(), self.client.caller.db);
+        let mut at = self.at;
+        while scratch.commands.len() < AHEAD {
+            let first = scratch.spans.len();
+            let end = match self.parser.next(&self.input, at, &mut scratch.spans, limits) {
+                Parsed::Command { end } => end,
+                ended => return Some(ended),
+            };
+            at = end;
+            let spans = &scratch.spans[first..];
+            let Some(name) = spans.first() else {
+                // An empty array asks for nothing.
+                if scratch.commands.is_empty() {
+                    self.at = end;
+                }
+                continue;
+            };
+            let row = table().find(name.of(&self.input));
+            let known = match row.and_then(|row| row.spec.keys.first()).and_then(|k| spans.get(k.first as usize)) {
+                Some(key) => {
+                    let hash = KeyHash::of(key.of(&self.input));
+                    if shards == 1 || hash.shard(shards) == local.id {
+                        store.prefetch(db, hash);
+                    }
+                    (row.map_or(0, |r| r.spec.keys[0].first as u32), hash)
+                }
+                None => (0, KeyHash::from_bits(0)),
+            };
+            scratch.commands.push(Parsing { row, first: first as u32, count: spans.len() as u32, end, known });
+        }
+        None
+    }
+
+    /// Runs the parsed commands. `Some`: stopped before the end.
+    fn run_parsed(&mut self, local: &Local, store: &mut Store, scratch: &Scratch) -> Option<Stop> {
+        let (shards, db) = (local.shared.shards(), self.client.caller.db);
+        if scratch.commands.len() > 1 {
+            for command in &scratch.commands {
+                if command.known.0 != 0 && (shards == 1 || command.known.1.shard(shards) == local.id) {
+                    store.prefetch_entry(db, command.known.1);
+                }
+            }
+        }
+        let input = std::mem::take(&mut self.input);
+        let mut stopped = None;
+        for command in &scratch.commands {
+            let spans = &scratch.spans[command.first as usize..(command.first + command.count) as usize];
+            let mut args = Args::new(&input, spans, command.known);
+            match self.one(local, store, command, &mut args) {
+                None => self.at = command.end,
+                Some(Stop::Wish) => {
+                    self.at = command.end;
+                    stopped = Some(Stop::Wish);
+                }
+                stop => stopped = stop,
+            }
+            if stopped.is_some() {
+                break;
+            }
+        }
+        self.input = input;
+        stopped
+    }
+
+    /// Runs one command. `Some`: it did not run (or, for a wish, asks for something).
+    #[inline]
+    fn one(&mut self, local: &Local, store: &mut Store, command: &Parsing, args: &mut Args<'_>) -> Option<Stop> {
+        let door = local.door(store.now);
+        local.counters.processed.add(1);
+        let row = match resolve(command.row, args) {
+            Ok(row) => row,
+            Err(error) => {
+                match command.row {
+                    Some(row) => door.reject(row, &error, &mut self.out),
+                    None => door.refuse(&error, &mut self.out),
+                }
+                return self.after_slow(self.out.buf.len());
+            }
+        };
+        if row.gates & (self.client.gates | local.shared.host.gates.load(Ordering::Relaxed)) != 0 {
+            return self.one_slow(local, store, row, command, args);
+        }
+        self.dispatch(local, store, row, command, args, false)
+    }
+
+    /// The same with gates in force.
+    #[cold]
+    fn one_slow(
+        &mut self,
+        local: &Local,
+        store: &mut Store,
+        row: Row,
+        command: &Parsing,
+        args: &mut Args<'_>,
+    ) -> Option<Stop> {
+        if gates::is_paused(row, &local.shared.host, store.now) {
+            return Some(Stop::Paused);
+        }
+        let before = self.out.buf.len();
+        let silent = gates::is_silent(&self.client);
+        let stop = self.dispatch(local, store, row, command, args, silent);
+        match stop {
+            None | Some(Stop::Wish) => self.after_slow(before).or(stop),
+            stop => stop,
+        }
+    }
+
+    /// Moves the reply mode on and drops the reply when nobody wants it.
+    fn after_slow(&mut self, before: usize) -> Option<Stop> {
+        if self.client.gates & gate::REPLY_MODE != 0 && gates::after(&mut self.client) {
+            self.out.buf.truncate(before);
+        }
+        None
+    }
+
+    fn dispatch(
+        &mut self,
+        local: &Local,
+        store: &mut Store,
+        row: Row,
+        command: &Parsing,
+        args: &mut Args<'_>,
+        silent: bool,
+    ) -> Option<Stop> {
+        let door = local.door(store.now);
+        if let Handler::Conn(_) = row.spec.handler {
+            door.conn(row, &mut self.client, args, &mut self.out);
+            self.out.protocol = self.client.caller.protocol;
+            return (self.client.wish != Wish::None).then_some(Stop::Wish);
+        }
+        match plan(row.spec, args, command.known, local.shared.shards(), local.id) {
+            Plan::Local => door.on_one(row, store, &self.client.caller, args, &mut self.out),
+            Plan::Foreign(shard) => {
+                if !self.read_in_place(local, &door, shard, row, args) {
+                    let reply_at = (!silent).then_some(self.out.buf.len());
+                    let command = (row.id, &*args, command.known);
+                    self.gather.post(local, self.token, shard, command, self.client.caller, reply_at);
+                }
+            }
+            Plan::Several(_) if self.gather.is_open() => return Some(Stop::Barrier),
+            Plan::Several(set) => return Some(Stop::Hold(set)),
+        }
+        None
+    }
+
+    /// Serves a read of another shard's keys in place. `false`: it must be posted.
+    fn read_in_place(
+        &mut self,
+        local: &Local,
+        door: &crate::shard::exec::Door<'_>,
+        shard: usize,
+        row: Row,
+        args: &mut Args<'_>,
+    ) -> bool {
+        if !matches!(row.spec.handler, Handler::Read(_)) || !local.in_place() || self.gather.pending(shard) {
+            return false;
+        }
+        let Some(store) = local.shared.cells[shard].read() else { return false };
+        let before = self.out.buf.len();
+        let mut look = args.clone();
+        if door.read(row, ReadStores::One(&store), &self.client.caller, &mut look, &mut self.out) {
+            // The owner must clear the expired key away: let it answer.
+            self.out.buf.truncate(before);
+            return false;
+        }
+        local.counters.in_place_reads.add(1);
+        true
+    }
+
+    /// Runs the command at the front of the buffer while holding `set`.
+    fn run_holding(&mut self, local: &Local, set: &ShardSet) -> Option<Turn> {
+        let mut held = match hold::acquire(&local.shared, set, &mut self.pending_hold) {
+            Ok(held) => held,
+            Err(busy) => {
+                local.want_hold(busy, self.token);
+                return Some(Turn::Wait);
+            }
+        };
+        local.counters.holds.add(1);
+        let now = crate::store::Now::read();
+        let mut stores: Vec<Option<&mut Store>> = (0..local.shared.shards()).map(|_| None).collect();
+        for (holder, shard) in held.iter_mut().zip(set) {
+            holder.now = now;
+            stores[usize::from(*shard)] = Some(&mut **holder);
+        }
+        let limits = Limits { bulk_bytes_max: u64::MAX, unauthenticated: false };
+        let mut spans = Vec::new();
+        let Parsed::Command { end } = self.parser.next(&self.input, self.at, &mut spans, limits) else {
+            unreachable!("the command was parsed before and its bytes are still there");
+        };
+        let mut args = Args::new(&self.input, &spans, (0, KeyHash::from_bits(0)));
+        let row = resolve(table().find(args.get(0)), &mut args).expect("the command was resolved before");
+        let before = self.out.buf.len();
+        local.door(now).on_many(row, &mut stores, &self.client.caller, &mut args, &mut self.out);
+        self.at = end;
+        self.after_slow(before);
+        None
+    }
+
+    /// Puts the array form of an inline line in its place.
+    #[cold]
+    fn unfold_inline(&mut self, line: Span, end: usize) -> Result<(), Violation> {
+        let words = inline::split_words(line.of(&self.input)).ok_or(Violation::Quotes)?;
+        let array = if words.is_empty() { Vec::new() } else { inline::as_array(&words) };
+        self.input.splice(line.at as usize..end, array);
+        Ok(())
+    }
+}
+
+/// The row that shall run: the subcommand's where there is one; arity checked, the cursor behind the name.
+#[inline]
+fn resolve(row: Option<Row>, args: &mut Args<'_>) -> Result<Row, Error> {
+    let Some(mut row) = row else {
+        return Err(unknown_command(args.get(0), args.rest()));
+    };
+    if !row.spec.subs.is_empty() && args.count() > 1 {
+        row = sub_row(row, args)?;
+    }
+    if !row.spec.accepts(args.count()) {
+        return Err(Error::Arity(row.spec.name));
+    }
+    Ok(row)
+}
+
+#[cold]
+fn sub_row(row: Row, args: &mut Args<'_>) -> Result<Row, Error> {
+    let sub = args.get(1);
+    args.seek(2);
+    table().find_sub(row, sub).ok_or_else(|| unknown_subcommand(sub, &row.spec.name.to_ascii_uppercase()))
+}

@@ -1,0 +1,250 @@
+//! From settings to a running server.
+use std::future::{Future, poll_fn};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Poll;
+
+use crate::config::{P, Settings, VERSION};
+use crate::conn::serve;
+use crate::host::{Facts, Host};
+use crate::rt::log::{self, Level, line};
+use crate::rt::{self, Driver, Sleeper};
+use crate::shard::Shared;
+use crate::shard::cell::Cell;
+use crate::shard::doorbell::Doorbell;
+use crate::shard::local::Local;
+use crate::shard::msg::Control;
+use crate::store::Store;
+
+use super::{listen, table};
+
+/// Milliseconds between two rounds of chores.
+const TICK_MS: u64 = 100;
+/// Stack of a shard's thread.
+const STACK_BYTES: usize = 2 << 20;
+
+/// Runs a server until it is told to end.
+///
+/// # Errors
+/// A sentence that says why it could not start.
+pub fn run(mut settings: Settings, config_file: Option<PathBuf>) -> Result<(), String> {
+    log::set_level(settings.choice(P::LOGLEVEL));
+    let path = settings.path(P::LOGFILE).to_path_buf();
+    if !path.as_os_str().is_empty() {
+        log::open(&path).map_err(|e| format!("Can't open the log file {}: {e}", path.display()))?;
+    }
+    let dir = enter_dir(&mut settings)?;
+    let driver = choose_driver(&settings)?;
+    let shards = choose_shards(&settings);
+    let listeners = listen::open(&settings)?;
+    let port = listeners[0].local_addr().map_err(|e| e.to_string())?.port();
+    let rows = table::assemble().rows().len();
+    announce(&settings, shards, driver, port, &dir);
+
+    let host = Arc::new(Host::new(Facts {
+        settings,
+        shards,
+        commands: rows,
+        config_file,
+        io_driver: driver.name(),
+        port,
+    }));
+    let (shared, seats) = build(host)?;
+    stop_on_signals(&shared)?;
+    let next = Arc::new(AtomicUsize::new(0));
+    let mut threads = Vec::new();
+    for (id, (controls, pillow)) in seats.into_iter().enumerate() {
+        let shared = shared.clone();
+        let thread = std::thread::Builder::new().name(format!("shard-{id}")).stack_size(STACK_BYTES);
+        let shard = move || run_shard(id, shared, controls, pillow, driver);
+        threads.push(thread.spawn(shard).map_err(|e| format!("Can't start a shard's thread: {e}"))?);
+    }
+    for listener in listeners {
+        listen::accept(listener, shared.clone(), next.clone()).map_err(|e| e.to_string())?;
+    }
+    line(Level::Notice, "Ready to accept connections tcp");
+    for thread in threads {
+        if thread.join().is_err() {
+            // A server without one of its shards would answer wrongly.
+            std::process::abort();
+        }
+    }
+    line(Level::Warning, "Perigee is now ready to exit, bye bye...");
+    Ok(())
+}
+
+fn enter_dir(settings: &mut Settings) -> Result<PathBuf, String> {
+    let dir = settings.path(P::DIR).to_path_buf();
+    std::env::set_current_dir(&dir).map_err(|e| format!("Can't chdir to '{}': {e}", dir.display()))?;
+    let absolute = std::env::current_dir().map_err(|e| format!("Can't find out the working directory: {e}"))?;
+    let bytes = std::os::unix::ffi::OsStrExt::as_bytes(absolute.as_os_str()).to_vec();
+    settings.set_id(P::DIR, &[&bytes]).map_err(|e| e.to_string())?;
+    Ok(absolute)
+}
+
+/// The driver asked for; `auto` takes io_uring where the kernel lets us have our kind of ring, else epoll.
+fn choose_driver(settings: &Settings) -> Result<Driver, String> {
+    let asked = settings.choice(P::IO_DRIVER);
+    match (asked, rt::uring_usable()) {
+        ("epoll", _) => Ok(Driver::Epoll),
+        (_, Ok(())) => Ok(Driver::Uring),
+        ("uring", Err(error)) => Err(format!("io-driver is uring, but the kernel refuses it: {error}")),
+        (_, Err(error)) => {
+            line(Level::Notice, &format!("io_uring is not available ({error}); using epoll"));
+            Ok(Driver::Epoll)
+        }
+    }
+}
+
+/// The shards asked for, or one per core that this process may use (affinity and cgroup quota respected).
+fn choose_shards(settings: &Settings) -> usize {
+    match settings.int(P::SHARDS) {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        n => n as usize,
+    }
+}
+
+fn announce(settings: &Settings, shards: usize, driver: Driver, port: u16, dir: &std::path::Path) {
+    let pid = std::process::id();
+    line(Level::Notice, &format!("Perigee {VERSION} (compatible with Redis 8.0), PID: {pid}"));
+    let databases = settings.int(P::DATABASES);
+    line(
+        Level::Notice,
+        &format!(
+            "{shards} shard(s), {databases} databases, driver {}, port {port}, data directory {}",
+            driver.name(),
+            dir.display()
+        ),
+    );
+    line(Level::Notice, "Server initialized");
+}
+
+type SeatOfShard = (flume::Receiver<Control>, UnixStream);
+
+fn build(host: Arc<Host>) -> Result<(Arc<Shared>, Vec<SeatOfShard>), String> {
+    let shards = host.shards();
+    let (mut cells, mut bells, mut controls, mut seats) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for id in 0..shards {
+        let (button, pillow) = UnixStream::pair().map_err(|e| format!("Can't make a socket pair: {e}"))?;
+        button.set_nonblocking(true).map_err(|e| e.to_string())?;
+        let bell = Arc::new(Doorbell::new(Some(button)));
+        let ring = bell.clone();
+        let store = Store::new(host.settings(), host.counters[id].clone());
+        cells.push(Cell::new(
+            store,
+            shards == 1,
+            Box::new(move || {
+                ring.ring();
+            }),
+        ));
+        bells.push(bell);
+        let (sender, receiver) = flume::unbounded();
+        controls.push(sender);
+        seats.push((receiver, pillow));
+    }
+    let in_place = AtomicBool::new(host.settings().choice(P::CROSS_SHARD_FAST_PATH) != "off");
+    Ok((Arc::new(Shared { cells, bells, controls, host, in_place }), seats))
+}
+
+fn stop_on_signals(shared: &Arc<Shared>) -> Result<(), String> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(|e| e.to_string())?;
+    let shared = shared.clone();
+    let thread = std::thread::Builder::new().name("signals".into()).stack_size(128 * 1024);
+    let wait = move || {
+        for signal in signals.forever() {
+            let name = if signal == SIGINT { "SIGINT" } else { "SIGTERM" };
+            line(Level::Warning, &format!("Received {name} scheduling shutdown..."));
+            shared.stop();
+        }
+    };
+    thread.spawn(wait).map_err(|e| e.to_string())?;
+    Ok(())
+}
+
+fn run_shard(id: usize, shared: Arc<Shared>, controls: flume::Receiver<Control>, pillow: UnixStream, driver: Driver) {
+    let local = Rc::new(Local::new(id, shared, controls));
+    let main = async {
+        let pillow = match Sleeper::new(pillow) {
+            Ok(pillow) => pillow,
+            Err(error) => panic!("shard {id} cannot listen to its bell: {error}"),
+        };
+        rt::spawn(chores(local.clone()));
+        pump(&local, pillow).await;
+    };
+    if let Err(error) = rt::run(driver, main) {
+        line(Level::Warning, &format!("Shard {id} cannot run its driver: {error}"));
+        std::process::exit(1);
+    }
+}
+
+/// Moves messages whenever there are some, and returns when the server ends.
+async fn pump(local: &Rc<Local>, pillow: Sleeper) {
+    let mut sleep = pin!(pillow.rung());
+    poll_fn(|cx| {
+        local.set_pump(cx.waker());
+        let mut stop = false;
+        loop {
+            local.pump(|control| match control {
+                Control::Connection(stream) => welcome(local, stream),
+                Control::Stop => stop = true,
+                Control::Ring(_) => unreachable!("the pump keeps these"),
+            });
+            if stop {
+                return Poll::Ready(());
+            }
+            match sleep.as_mut().poll(cx) {
+                Poll::Ready(pillow) => sleep.set(pillow.rung()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    })
+    .await;
+}
+
+/// Takes a connection in, unless there are too many or it comes from outside in protected mode.
+fn welcome(local: &Rc<Local>, stream: TcpStream) {
+    let host = &local.shared.host;
+    let settings = host.settings();
+    let refusal = if host.clients.len() as i64 >= settings.int(P::MAXCLIENTS) {
+        Some("-ERR max number of clients reached\r\n")
+    } else if settings.bool(P::PROTECTED_MODE) && stream.peer_addr().is_ok_and(|a| !a.ip().is_loopback()) {
+        Some(
+            "-DENIED Perigee runs in protected mode: no password is set, so only clients on this machine may \
+             connect. Set protected-mode to no (CONFIG SET protected-mode no, or in the configuration file) if \
+             the network in front of it is trusted.\r\n",
+        )
+    } else {
+        None
+    };
+    if let Some(text) = refusal {
+        local.counters.refused_connections.add(1);
+        // Best effort: the client learns why, or sees the connection close.
+        let _ = std::io::Write::write(&mut &stream, text.as_bytes());
+        return;
+    }
+    rt::spawn(serve::serve(stream, local.clone()));
+}
+
+/// What a shard does from time to time.
+async fn chores(local: Rc<Local>) {
+    while !local.shared.host.stopping.load(Ordering::Relaxed) {
+        rt::sleep_ms(TICK_MS).await;
+        local.ring_all();
+        loop {
+            let Some(mut store) = local.enter() else { break };
+            let more = store.expire_step();
+            drop(store);
+            if !more {
+                break;
+            }
+            // Others first.
+            rt::sleep_ms(1).await;
+        }
+    }
+}
