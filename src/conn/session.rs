@@ -266,7 +266,7 @@ impl Session {
     /// Parses and runs what is in the buffer.
     fn batch(&mut self, local: &Local, store: &mut Store, scratch: &mut Scratch) -> Stop {
         let limits = Limits {
-            bulk_bytes_max: store.settings.int(P::PROTO_MAX_BULK_LEN) as u64,
+            bulk_bytes_max: store.settings.memory(P::PROTO_MAX_BULK_LEN),
             unauthenticated: false,
         };
         loop {
