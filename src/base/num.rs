@@ -91,7 +91,7 @@ pub fn parse_scan_cursor(b: &[u8]) -> Option<u64> {
 /// Reads a double: decimal or hexadecimal text with optional sign and exponent, or `inf`/`infinity` in any case.
 ///
 /// Refused: NaN, blanks, anything behind the number, numbers too large, and numbers other than zero that round
-/// to zero.
+/// to zero. (`-+inf`, which Redis 8.0 lets pass by an oversight, is refused too.)
 pub fn parse_f64(b: &[u8]) -> Option<f64> {
     if let Some(integer) = parse_i64(b) {
         // One correctly rounded conversion, as reading the digits as a double would be.

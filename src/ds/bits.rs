@@ -8,9 +8,55 @@
 
 /// Number of set bits.
 pub fn popcount(bytes: &[u8]) -> u64 {
-    let (words, tail) = bytes.as_chunks::<8>();
+    let (blocks, tail) = bytes.as_chunks::<BLOCK_LEN>();
+    let (words, tail) = tail.as_chunks::<8>();
     let ones = |word: &[u8; 8]| u64::from(u64::from_ne_bytes(*word).count_ones());
-    words.iter().map(ones).sum::<u64>() + tail.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()
+    popcount_blocks(blocks)
+        + words.iter().map(ones).sum::<u64>()
+        + tail.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()
+}
+
+/// Four words side by side: the compiler keeps them in vector registers.
+type Lanes = [u64; 4];
+
+/// Bytes that one round of [`popcount_blocks`] takes: eight times [`Lanes`].
+const BLOCK_LEN: usize = 256;
+
+/// Counts without counting most words: full adders gather the bits of eight words per lane into binary digits
+/// (ones, twos, fours), and only the eights are counted each round (Harley and Seal; Warren, "Hacker's
+/// Delight", 5-1). Without this the plain x86-64 instruction set counts at half the speed.
+fn popcount_blocks(blocks: &[[u8; BLOCK_LEN]]) -> u64 {
+    let count = |lanes: Lanes| lanes.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+    let (mut ones, mut twos, mut fours, mut eights_count) =
+        (Lanes::default(), Lanes::default(), Lanes::default(), 0);
+    for block in blocks {
+        let (words, _) = block.as_chunks::<8>();
+        let lanes =
+            |at: usize| -> Lanes { std::array::from_fn(|lane| u64::from_ne_bytes(words[at * 4 + lane])) };
+        let (twos_a, sum) = add_bits(ones, lanes(0), lanes(1));
+        let (twos_b, sum) = add_bits(sum, lanes(2), lanes(3));
+        let (fours_a, twos_sum) = add_bits(twos, twos_a, twos_b);
+        let (twos_a, sum) = add_bits(sum, lanes(4), lanes(5));
+        let (twos_b, sum) = add_bits(sum, lanes(6), lanes(7));
+        let (fours_b, twos_sum) = add_bits(twos_sum, twos_a, twos_b);
+        let (eights, fours_sum) = add_bits(fours, fours_a, fours_b);
+        (ones, twos, fours) = (sum, twos_sum, fours_sum);
+        eights_count += count(eights);
+    }
+    8 * eights_count + 4 * count(fours) + 2 * count(twos) + count(ones)
+}
+
+/// Adds three bits in each place: the carries and the sums.
+#[inline(always)]
+fn add_bits(a: Lanes, b: Lanes, c: Lanes) -> (Lanes, Lanes) {
+    let mut carry = Lanes::default();
+    let mut sum = Lanes::default();
+    for lane in 0..sum.len() {
+        let half = a[lane] ^ b[lane];
+        carry[lane] = (a[lane] & b[lane]) | (half & c[lane]);
+        sum[lane] = half ^ c[lane];
+    }
+    (carry, sum)
 }
 
 /// Number of set bits from `first_bit` to `last_bit`, both included. An empty range holds none.
@@ -437,6 +483,11 @@ mod tests {
                 find_bit(&bytes, value, first, last),
                 positions().find(|&at| get_bit(&bytes, at) == value)
             );
+        }
+
+        #[test]
+        fn counts_agree_with_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..1500)) {
+            prop_assert_eq!(popcount(&bytes), bytes.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>());
         }
 
         #[test]
