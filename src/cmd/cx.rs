@@ -9,7 +9,7 @@ use crate::config::{P, Settings};
 use crate::ds::raw::block::{BlockMut, BlockRef, NewValue, Payload};
 use crate::host::{ClientInfo, Counters, Host};
 use crate::store::{Now, Store};
-use crate::store::db::{Found, Ttl};
+use crate::store::db::{Found, Next, Ttl};
 use crate::wire::{Error, Key, Protocol};
 
 /// Who asks, in the form that travels with a command to another shard.
@@ -118,6 +118,12 @@ impl<'a> ReadCx<'a> {
         found
     }
 
+    /// Bytes of the longest string allowed (`proto-max-bulk-len`).
+    #[inline]
+    pub fn string_bytes_max(&self, key: Key<'_>) -> u64 {
+        self.store(key.hash).settings.memory(P::PROTO_MAX_BULK_LEN)
+    }
+
     /// Asks the processor for the buckets, then the blocks, of keys that are looked up next.
     pub fn prefetch<'k>(&self, keys: impl Iterator<Item = Key<'k>> + Clone) {
         for key in keys.clone() {
@@ -191,10 +197,36 @@ impl WriteCx<'_> {
         self.store(key.hash).set_deadline(db, key, deadline_ms)
     }
 
-    /// Edits a value in place; see [`Store::edit`].
-    pub fn edit<T>(&mut self, key: Key<'_>, edit: impl FnOnce(BlockMut<'_>) -> (T, bool)) -> Option<T> {
+    /// Hands a key out for a change, with one lookup; see [`Store::update`].
+    #[inline]
+    pub fn update<'v, T>(
+        &mut self,
+        key: Key<'_>,
+        change: impl FnOnce(Option<BlockMut<'_>>) -> Result<(T, Next<'v>), Error>,
+    ) -> Result<T, Error> {
         let db = self.caller.db;
-        self.store(key.hash).edit(db, key, edit)
+        self.store(key.hash).update(db, key, change)
+    }
+
+    /// The live key, through a shared view, so that several keys can be looked at together. Counts and marks
+    /// nothing, and leaves a key whose time has come to others.
+    pub fn peek(&self, key: Key<'_>) -> Option<BlockRef<'_>> {
+        let store: &Store = match &self.stores {
+            WriteStores::One(store) => store,
+            WriteStores::Many(stores) => {
+                stores[key.hash.shard(stores.len())].as_deref().expect("the plan holds every key's shard")
+            }
+        };
+        match store.find(self.caller.db, key, self.now.ms) {
+            Found::Live(block) => Some(block),
+            Found::Due | Found::Absent => None,
+        }
+    }
+
+    /// Bytes of the longest string allowed (`proto-max-bulk-len`).
+    #[inline]
+    pub fn string_bytes_max(&mut self, key: Key<'_>) -> u64 {
+        self.store(key.hash).settings.memory(P::PROTO_MAX_BULK_LEN)
     }
 
     /// The live key, counted as a read: hit or miss.

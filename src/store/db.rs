@@ -43,6 +43,18 @@ fn is_due(block: BlockRef<'_>, now_ms: u64) -> bool {
     block.deadline_ms().is_some_and(|at| at <= now_ms)
 }
 
+/// What becomes of a key that was handed out for a change.
+pub enum Next<'v> {
+    /// Nothing: it is as it was.
+    Same,
+    /// Its value was edited in place.
+    Edited,
+    /// It gets this value and these marks; its deadline stays. A missing key is made.
+    Put(NewValue<'v>, u32),
+    /// It gets this value, the same one in another form, and these marks. No change, so nobody hears of it.
+    Recode(NewValue<'v>, u32),
+}
+
 /// What a lookup found.
 pub enum Found<'a> {
     /// The key.
@@ -51,6 +63,17 @@ pub enum Found<'a> {
     Due,
     /// Nothing.
     Absent,
+}
+
+/// Gives the key in `slot` a value, without a move of its block where that is possible. Its deadline stays.
+#[inline]
+fn set_value(slot: &mut Slot<'_, Block>, key: Key<'_>, value: NewValue<'_>, access: u32, marks: u32) {
+    if slot.view_mut().store(&value) {
+        slot.view_mut().set_marks(marks);
+    } else {
+        let deadline = slot.view().deadline_ms();
+        drop(slot.replace(Block::new(key.bytes, value, deadline, access, marks)));
+    }
 }
 
 impl Store {
@@ -62,12 +85,6 @@ impl Store {
             Some(block) => Found::Live(block),
             None => Found::Absent,
         }
-    }
-
-    /// The live key for a change; one whose time has come is deleted on the way.
-    fn slot(&mut self, db: u32, key: Key<'_>) -> Option<Slot<'_, Block>> {
-        self.clear_due(db, key);
-        self.dbs[db as usize].as_deref_mut()?.table.slot(key.hash, key.bytes)
     }
 
     /// Deletes the key when its time has come.
@@ -143,21 +160,50 @@ impl Store {
         self.settle(db, Key { bytes: &bytes, hash }, Effect::Written);
     }
 
-    /// Edits a value in place. `edit` says whether it changed anything; the key must stay. `None`: no such key.
-    pub fn edit<T>(
+    /// Hands the live key out for a change, `None` when there is none (one whose time has come is deleted on the
+    /// way), and does what `change` says. One lookup, unless the key has to be made.
+    ///
+    /// # Errors
+    /// What `change` returns; then nothing but the access clock changes.
+    #[inline]
+    pub fn update<'v, T, E>(
         &mut self,
         db: u32,
         key: Key<'_>,
-        edit: impl FnOnce(BlockMut<'_>) -> (T, bool),
-    ) -> Option<T> {
-        let access = self.now.access;
-        let mut slot = self.slot(db, key)?;
-        let (result, changed) = edit(slot.view_mut());
-        slot.view().touch(access);
-        if changed {
+        change: impl FnOnce(Option<BlockMut<'_>>) -> Result<(T, Next<'v>), E>,
+    ) -> Result<T, E> {
+        let Now { ms: now_ms, access } = self.now;
+        let found = self.dbs[db as usize].as_deref_mut().and_then(|base| base.table.slot(key.hash, key.bytes));
+        if let Some(mut slot) = found {
+            if !is_due(slot.view(), now_ms) {
+                slot.view().touch(access);
+                let (result, next) = change(Some(slot.view_mut()))?;
+                let changed = match next {
+                    Next::Same => false,
+                    Next::Edited => true,
+                    Next::Put(value, marks) => {
+                        set_value(&mut slot, key, value, access, marks);
+                        true
+                    }
+                    Next::Recode(value, marks) => {
+                        set_value(&mut slot, key, value, access, marks);
+                        false
+                    }
+                };
+                if changed {
+                    self.settle(db, key, Effect::Written);
+                }
+                return Ok(result);
+            }
+            self.remove_as(db, key, Effect::Expired);
+        }
+        let (result, next) = change(None)?;
+        if let Next::Put(value, marks) = next {
+            let base = self.db_mut(db);
+            base.table.insert(key.hash, Block::new(key.bytes, value, None, access, marks));
             self.settle(db, key, Effect::Written);
         }
-        Some(result)
+        Ok(result)
     }
 
     /// Sets or clears a key's deadline. `false`: no such key.

@@ -135,18 +135,19 @@ impl Block {
     /// Allocates a block for `key` with `value`; `access` is the 24-bit clock of its last use.
     ///
     /// # Panics
-    /// When a length does not fit 32 bits (the protocol's limits are far below).
+    /// When the key's length does not fit 32 bits (the protocol's limits are far below).
     pub fn new(key: &[u8], value: NewValue<'_>, deadline_ms: Option<u64>, access: u32, marks: u32) -> Block {
         assert!(key.len() <= u32::MAX as usize);
         let front = HEAD_BYTES + code_bytes(key.len()) + if deadline_ms.is_some() { 8 } else { 0 } + key.len();
         let mut head = marks | (access << ACCESS_SHIFT) | if deadline_ms.is_some() { DEADLINE } else { 0 };
-        let heap = match &value {
-            NewValue::Bytes(b) if must_be_heap(front, b.len()) => Some(b.to_vec()),
-            _ => None,
-        };
-        let value = match (heap, value) {
-            (Some(v), _) => NewValue::Heap(v),
-            (None, v) => v,
+        let small;
+        let value = match value {
+            NewValue::Bytes(b) if must_be_heap(front, b.len()) => NewValue::Heap(b.to_vec()),
+            NewValue::Heap(v) if !must_be_heap(front, v.len()) => {
+                small = v;
+                NewValue::Bytes(&small)
+            }
+            other => other,
         };
         let value_bytes = match &value {
             NewValue::Bytes(b) => code_bytes(b.len()) + b.len(),
@@ -154,8 +155,7 @@ impl Block {
                 head |= FORM_INT;
                 8
             }
-            NewValue::Heap(v) => {
-                assert!(v.len() <= u32::MAX as usize);
+            NewValue::Heap(_) => {
                 head |= FORM_HEAP;
                 HEAP_BYTES
             }
@@ -387,28 +387,34 @@ impl<'a> BlockMut<'a> {
     }
 
     /// Stores `value` without moving the block, where its size class and form allow. `false`: nothing changed.
+    #[inline]
     pub fn store(&mut self, value: &NewValue<'_>) -> bool {
         let view = self.view();
-        let value_at = view.value_at().cast_mut();
-        let front = value_at as usize - self.0.as_ptr() as usize;
         match (value, view.form()) {
             (NewValue::Int(v), FORM_INT) => {
                 // SAFETY: an Int block has eight bytes here, and the view is exclusive.
-                unsafe { value_at.cast::<i64>().write_unaligned(*v) };
+                unsafe { view.value_at().cast_mut().cast::<i64>().write_unaligned(*v) };
                 true
             }
-            (NewValue::Bytes(b), FORM_INLINE) => {
-                let need = front + code_bytes(b.len()) + b.len();
-                if size_class(need) != size_class(view.bytes_needed()) || must_be_heap(front, b.len()) {
-                    return false;
-                }
-                // SAFETY: the class has room for `need` bytes, and the view is exclusive.
-                // Checked by: `stores_in_place` (proptest, Miri).
-                unsafe { put_code(value_at, b.len()).copy_from_nonoverlapping(b.as_ptr(), b.len()) };
-                true
-            }
+            (NewValue::Bytes(b), FORM_INLINE) => self.store_inline(b),
+            (NewValue::Heap(v), FORM_INLINE) => self.store_inline(v),
             _ => false,
         }
+    }
+
+    /// Stores bytes over the bytes of an inline block.
+    fn store_inline(&mut self, b: &[u8]) -> bool {
+        let view = self.view();
+        let value_at = view.value_at().cast_mut();
+        let front = value_at as usize - self.0.as_ptr() as usize;
+        let need = front + code_bytes(b.len()) + b.len();
+        if size_class(need) != size_class(view.bytes_needed()) || must_be_heap(front, b.len()) {
+            return false;
+        }
+        // SAFETY: the block is inline, the class has room for `need` bytes, and the view is exclusive.
+        // Checked by: `stores_in_place` (proptest, Miri).
+        unsafe { put_code(value_at, b.len()).copy_from_nonoverlapping(b.as_ptr(), b.len()) };
+        true
     }
 
     /// The value's bytes for editing in place, when it is stored as bytes.
@@ -547,6 +553,13 @@ mod tests {
                     assert_eq!((view.access(), view.marks()), (0xABCDEF, MARK_EDITED));
                 }
             }
+        }
+        for len in [0, 700, 20_000] {
+            let (taken, copied) = (NewValue::Heap(vec![b'v'; len]), vec![b'v'; len]);
+            let taken = Block::new(b"key", taken, None, 0, 0);
+            let copied = Block::new(b"key", NewValue::Bytes(&copied), None, 0, 0);
+            assert_eq!(value_of(taken.view()), value_of(copied.view()));
+            assert_eq!(taken.view().heap_bytes(), copied.view().heap_bytes());
         }
         let block = Block::new(b"n", NewValue::Int(-7), Some(5), 0, 0);
         assert_eq!((block.view().payload(), block.view().deadline_ms()), (Payload::Int(-7), Some(5)));
