@@ -109,7 +109,8 @@ impl LongDouble {
         let (high, low) = (u128::from(large.significand) << 62, u128::from(small.significand) << 62);
         let shifted = match low.checked_shr(distance) {
             Some(shifted) => shifted | u128::from(shifted << distance != low),
-            None => 1,
+            // Far below the guard bits it cannot tip the rounding: the larger number alone is no tie.
+            None => 0,
         };
         let same_sign = large.negative == small.negative;
         let (sum, flipped) = match high.checked_sub(shifted) {
@@ -431,6 +432,8 @@ mod tests {
         ("0", "0", Ok("0")),
         ("0", "-0", Ok("0")),
         ("-0", "-0", Ok("0")),
+        ("18446744073709551616", "0x1p0", Ok("18446744073709551616")),
+        ("18446744073709551616", "0x1.0000000000000002p0", Ok("18446744073709551618")),
         ("10.50", "0.1", Ok("10.6")),
         ("5.0e3", "200", Ok("5200")),
         ("3", "1.1", Ok("4.1")),
