@@ -2,5 +2,5 @@
 //!
 //! The modules in reading order, lowest floor first; a module uses only lower floors (`tests/tidy.rs` checks it).
 pub mod base;
-pub mod config;
 pub mod ds;
+pub mod config;
