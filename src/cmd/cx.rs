@@ -229,11 +229,19 @@ impl WriteCx<'_> {
         self.store(key.hash).settings.memory(P::PROTO_MAX_BULK_LEN)
     }
 
-    /// The live key, counted as a read: hit or miss.
+    /// The live key as a read finds it: counts a hit or miss, marks the use.
     pub fn find_counted(&mut self, key: Key<'_>) -> Option<BlockRef<'_>> {
-        let counters = self.counters;
+        let (counters, access, no_touch) = (self.counters, self.now.access, self.caller.no_touch);
         let found = self.find(key);
-        if found.is_some() { counters.hits.add(1) } else { counters.misses.add(1) }
+        match found {
+            Some(block) => {
+                counters.hits.add(1);
+                if !no_touch {
+                    block.touch(access);
+                }
+            }
+            None => counters.misses.add(1),
+        }
         found
     }
 

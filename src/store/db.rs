@@ -173,7 +173,8 @@ impl Store {
         change: impl FnOnce(Option<BlockMut<'_>>) -> Result<(T, Next<'v>), E>,
     ) -> Result<T, E> {
         let Now { ms: now_ms, access } = self.now;
-        let found = self.dbs[db as usize].as_deref_mut().and_then(|base| base.table.slot(key.hash, key.bytes));
+        let found =
+            self.dbs[db as usize].as_deref_mut().and_then(|base| base.table.slot(key.hash, key.bytes));
         if let Some(mut slot) = found {
             if !is_due(slot.view(), now_ms) {
                 slot.view().touch(access);
@@ -219,5 +220,70 @@ impl Store {
         }
         self.settle(db, key, Effect::Deadline);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::config::Settings;
+    use crate::ds::raw::block::{MARK_EDITED, Payload};
+    use crate::host::Counters;
+
+    const NEVER_MS: u64 = u64::MAX;
+
+    fn store_with(key: Key<'_>, value: NewValue<'_>, ttl: Ttl) -> Store {
+        let mut store = Store::new(Arc::new(Settings::default()), Arc::new(Counters::new(1)));
+        store.put(0, key, value, ttl, 0);
+        store
+    }
+
+    fn change(store: &mut Store, key: Key<'_>, next: Result<Next<'static>, ()>) -> Result<bool, ()> {
+        store.update(0, key, |block| Ok((block.is_some(), next?)))
+    }
+
+    #[test]
+    fn updates_keep_the_deadline() {
+        let key = Key::new(b"key");
+        for value in [NewValue::Int(1), NewValue::Bytes(b"abc"), NewValue::Heap(vec![7; 20_000])] {
+            let mut store = store_with(key, value, Ttl::At(NEVER_MS));
+            for next in [NewValue::Int(5), NewValue::Bytes(b"xyz"), NewValue::Heap(vec![1; 30_000])] {
+                assert_eq!(change(&mut store, key, Ok(Next::Put(next, MARK_EDITED))), Ok(true));
+                let Found::Live(block) = store.find(0, key, 0) else { panic!("the key stays") };
+                assert_eq!((block.deadline_ms(), block.marks()), (Some(NEVER_MS), MARK_EDITED));
+            }
+            assert_eq!(store.db(0).map(|db| (db.table.len(), db.deadlines)), Some((1, 1)));
+        }
+    }
+
+    #[test]
+    fn updates_find_no_key_whose_time_has_come() {
+        let key = Key::new(b"key");
+        let mut store = store_with(key, NewValue::Int(1), Ttl::At(1));
+        assert_eq!(change(&mut store, key, Ok(Next::Put(NewValue::Int(2), 0))), Ok(false));
+        let Found::Live(block) = store.find(0, key, 0) else { panic!("the key was made anew") };
+        assert_eq!((block.payload(), block.deadline_ms()), (Payload::Int(2), None));
+        assert_eq!(store.counters.expired_keys.get(), 1);
+        assert_eq!(store.db(0).map(|db| (db.table.len(), db.deadlines)), Some((1, 0)));
+    }
+
+    #[test]
+    fn only_changes_are_settled() {
+        let (key, other) = (Key::new(b"key"), Key::new(b"other"));
+        let mut store = store_with(key, NewValue::Int(1), Ttl::Clear);
+        let dirty = |store: &Store| store.counters.dirty.get();
+        let before = dirty(&store);
+        assert_eq!(change(&mut store, key, Err(())), Err(()));
+        assert_eq!(change(&mut store, other, Err(())), Err(()));
+        assert_eq!(change(&mut store, key, Ok(Next::Same)), Ok(true));
+        assert_eq!(change(&mut store, key, Ok(Next::Recode(NewValue::Bytes(b"1"), MARK_EDITED))), Ok(true));
+        assert_eq!(change(&mut store, other, Ok(Next::Same)), Ok(false));
+        assert_eq!((dirty(&store), store.db(0).map(|db| db.table.len())), (before, Some(1)));
+        assert_eq!(change(&mut store, key, Ok(Next::Edited)), Ok(true));
+        assert_eq!(change(&mut store, key, Ok(Next::Put(NewValue::Int(2), 0))), Ok(true));
+        assert_eq!(change(&mut store, other, Ok(Next::Put(NewValue::Int(2), 0))), Ok(false));
+        assert_eq!(dirty(&store), before + 3);
     }
 }
