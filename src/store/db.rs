@@ -1,6 +1,5 @@
 //! One database of one shard, and the store's operations on keys.
 use super::{Effect, Now, Store};
-use crate::base::hash::KeyHash;
 use crate::ds::raw::block::{Block, BlockMut, BlockRef, NewValue};
 use crate::ds::raw::dash::{Dash, Slot};
 use crate::wire::Key;
@@ -25,6 +24,19 @@ pub enum Ttl {
     Clear,
     /// Milliseconds since the epoch.
     At(u64),
+}
+
+/// What a command makes of a key's deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeadlineChange {
+    /// It stays as it is.
+    Keep,
+    /// None from now on.
+    Clear,
+    /// Milliseconds since the epoch, in the future.
+    Set(u64),
+    /// It has come already: the key goes.
+    Delete,
 }
 
 impl Db {
@@ -78,26 +90,32 @@ impl Store {
     }
 
     fn remove_as(&mut self, db: u32, key: Key<'_>, effect: Effect) -> bool {
-        let Some(base) = self.dbs[db as usize].as_deref_mut() else { return false };
-        let Some(slot) = base.table.slot(key.hash, key.bytes) else { return false };
-        drop(Db::take(slot, &mut base.deadlines));
+        self.take_as(db, key, effect).map(|(block, effect)| {
+            self.discard(block);
+            effect
+        }) == Some(effect)
+    }
+
+    /// Takes a key out; one whose time has come counts as expired, whatever `effect` says.
+    fn take_as(&mut self, db: u32, key: Key<'_>, effect: Effect) -> Option<(Block, Effect)> {
+        let now_ms = self.now.ms;
+        let base = self.dbs[db as usize].as_deref_mut()?;
+        let slot = base.table.slot(key.hash, key.bytes)?;
+        let effect = if is_due(slot.view(), now_ms) { Effect::Expired } else { effect };
+        let block = Db::take(slot, &mut base.deadlines);
         self.settle(db, key, effect);
-        true
+        Some((block, effect))
     }
 
     /// Deletes a key. `false`: it was not there.
     pub fn remove(&mut self, db: u32, key: Key<'_>) -> bool {
-        self.clear_due(db, key);
         self.remove_as(db, key, Effect::Deleted)
     }
 
     /// Takes a key out, to put it elsewhere.
     pub fn take(&mut self, db: u32, key: Key<'_>) -> Option<Block> {
-        self.clear_due(db, key);
-        let base = self.dbs[db as usize].as_deref_mut()?;
-        let block = Db::take(base.table.slot(key.hash, key.bytes)?, &mut base.deadlines);
-        self.settle(db, key, Effect::Deleted);
-        Some(block)
+        let (block, effect) = self.take_as(db, key, Effect::Deleted)?;
+        (effect == Effect::Deleted).then_some(block)
     }
 
     /// Makes or replaces a key. Without a move of its block where value and deadline allow it.
@@ -127,20 +145,30 @@ impl Store {
             slot.view_mut().set_marks(marks);
             slot.view().touch(access);
         } else {
-            drop(slot.replace(Block::new(key.bytes, value, after, access, marks)));
+            let old = slot.replace(Block::new(key.bytes, value, after, access, marks));
             base.note(before, after);
+            self.discard(old);
         }
         self.settle(db, key, Effect::Written);
     }
 
-    /// Puts a block in under its own key (which must be absent).
-    pub fn place(&mut self, db: u32, hash: KeyHash, block: Block) {
+    /// Puts a block in under its own key, which is `key`, instead of whatever is there.
+    pub fn place(&mut self, db: u32, key: Key<'_>, block: Block) {
+        debug_assert_eq!(block.view().key(), key.bytes);
         let base = self.db_mut(db);
         let deadline = block.view().deadline_ms();
-        let bytes = block.view().key().to_vec();
-        base.table.insert(hash, block);
-        base.note(None, deadline);
-        self.settle(db, Key { bytes: &bytes, hash }, Effect::Written);
+        let old = match base.table.slot(key.hash, key.bytes) {
+            Some(mut slot) => Some(slot.replace(block)),
+            None => {
+                base.table.insert(key.hash, block);
+                None
+            }
+        };
+        base.note(old.as_ref().and_then(|old| old.view().deadline_ms()), deadline);
+        if let Some(old) = old {
+            self.discard(old);
+        }
+        self.settle(db, key, Effect::Written);
     }
 
     /// Edits a value in place. `edit` says whether it changed anything; the key must stay. `None`: no such key.
@@ -162,16 +190,41 @@ impl Store {
 
     /// Sets or clears a key's deadline. `false`: no such key.
     pub fn set_deadline(&mut self, db: u32, key: Key<'_>, deadline_ms: Option<u64>) -> bool {
-        self.clear_due(db, key);
-        let Some(base) = self.dbs[db as usize].as_deref_mut() else { return false };
-        let Some(mut slot) = base.table.slot(key.hash, key.bytes) else { return false };
+        let change = deadline_ms.map_or(DeadlineChange::Clear, DeadlineChange::Set);
+        self.change_deadline(db, key, |_| change).is_some()
+    }
+
+    /// Changes a key's deadline as `decide` wants it; returns what that was. `None`: no such key.
+    pub fn change_deadline(
+        &mut self,
+        db: u32,
+        key: Key<'_>,
+        decide: impl FnOnce(BlockRef<'_>) -> DeadlineChange,
+    ) -> Option<DeadlineChange> {
+        let now_ms = self.now.ms;
+        let base = self.dbs[db as usize].as_deref_mut()?;
+        let mut slot = base.table.slot(key.hash, key.bytes)?;
+        if is_due(slot.view(), now_ms) {
+            self.clear_due(db, key);
+            return None;
+        }
+        let change = decide(slot.view());
+        let after = match change {
+            DeadlineChange::Keep => return Some(change),
+            DeadlineChange::Clear => None,
+            DeadlineChange::Set(ms) => Some(ms),
+            DeadlineChange::Delete => {
+                self.remove_as(db, key, Effect::Deleted);
+                return Some(change);
+            }
+        };
         let before = slot.view().deadline_ms();
-        let moved = deadline_ms.is_some_and(|ms| slot.move_deadline(ms));
-        if !moved && before != deadline_ms {
-            slot.update(|block| block.with_deadline(deadline_ms));
-            base.note(before, deadline_ms);
+        let moved = after.is_some_and(|ms| slot.move_deadline(ms));
+        if !moved && before != after {
+            slot.update(|block| block.with_deadline(after));
+            base.note(before, after);
         }
         self.settle(db, key, Effect::Deadline);
-        true
+        Some(change)
     }
 }
