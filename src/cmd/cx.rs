@@ -8,8 +8,8 @@ use crate::base::hash::KeyHash;
 use crate::config::{P, Settings};
 use crate::ds::raw::block::{BlockMut, BlockRef, NewValue, Payload};
 use crate::host::{ClientInfo, Counters, Host};
-use crate::store::{Now, Store};
 use crate::store::db::{Found, Ttl};
+use crate::store::{Now, Store};
 use crate::wire::{Error, Key, Protocol};
 
 /// Who asks, in the form that travels with a command to another shard.
@@ -76,7 +76,9 @@ impl<'a> ReadCx<'a> {
     pub fn store(&self, hash: KeyHash) -> &'a Store {
         match self.stores {
             ReadStores::One(store) => store,
-            ReadStores::Many(stores) => stores[hash.shard(stores.len())].expect("the plan holds every key's shard"),
+            ReadStores::Many(stores) => {
+                stores[hash.shard(stores.len())].expect("the plan holds every key's shard")
+            }
         }
     }
 
@@ -122,7 +124,11 @@ impl<'a> ReadCx<'a> {
     #[inline]
     pub fn look(&self, key: Key<'_>) -> Option<BlockRef<'a>> {
         let found = self.peek(key);
-        if found.is_some() { self.counters.hits.add(1) } else { self.counters.misses.add(1) }
+        if found.is_some() {
+            self.counters.hits.add(1)
+        } else {
+            self.counters.misses.add(1)
+        }
         found
     }
 
@@ -216,7 +222,11 @@ impl WriteCx<'_> {
     pub fn find_counted(&mut self, key: Key<'_>) -> Option<BlockRef<'_>> {
         let counters = self.counters;
         let found = self.find(key);
-        if found.is_some() { counters.hits.add(1) } else { counters.misses.add(1) }
+        if found.is_some() {
+            counters.hits.add(1)
+        } else {
+            counters.misses.add(1)
+        }
         found
     }
 

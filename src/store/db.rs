@@ -228,3 +228,80 @@ impl Store {
         Some(change)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::ds::raw::block::Payload;
+    use crate::host::Counters;
+
+    fn store() -> Store {
+        let mut store = Store::new(Arc::default(), Arc::new(Counters::new(0)));
+        store.now = Now { ms: 1_000, access: 1 };
+        store
+    }
+
+    fn put(store: &mut Store, key: &[u8], ttl: Ttl) {
+        store.put(0, Key::new(key), NewValue::Int(1), ttl, 0);
+    }
+
+    fn deadlines(store: &Store) -> usize {
+        let db = store.db(0).unwrap();
+        let mut counted = 0;
+        db.table.for_each(|block| counted += usize::from(block.deadline_ms().is_some()));
+        assert_eq!(db.deadlines, counted);
+        counted
+    }
+
+    #[test]
+    fn deadlines_are_counted() {
+        let mut store = store();
+        let (a, b) = (Key::new(b"a"), Key::new(b"b"));
+        put(&mut store, b"a", Ttl::At(2_000));
+        put(&mut store, b"b", Ttl::At(2_000));
+        assert_eq!(deadlines(&store), 2);
+        let block = store.take(0, a).unwrap();
+        assert_eq!(deadlines(&store), 1);
+        store.place(0, b, block.with_key(b"b"));
+        assert_eq!(deadlines(&store), 1);
+        store.place(0, b, Block::new(b"b", NewValue::Int(7), None, 0, 0));
+        assert_eq!(deadlines(&store), 0);
+        assert!(store.set_deadline(0, b, Some(3_000)) && deadlines(&store) == 1);
+        assert!(store.set_deadline(0, b, None) && deadlines(&store) == 0);
+        assert!(matches!(store.find(0, b, 1_000), Found::Live(block) if block.payload() == Payload::Int(7)));
+        assert!(!store.set_deadline(0, a, Some(3_000)));
+    }
+
+    #[test]
+    fn what_is_due_is_absent_to_every_change() {
+        let mut store = store();
+        let changes: [fn(&mut Store, Key<'_>) -> bool; 4] = [
+            |store, key| store.remove(0, key),
+            |store, key| store.take(0, key).is_some(),
+            |store, key| store.set_deadline(0, key, None),
+            |store, key| store.change_deadline(0, key, |_| DeadlineChange::Delete).is_some(),
+        ];
+        for (round, change) in changes.into_iter().enumerate() {
+            put(&mut store, b"k", Ttl::At(1_000));
+            assert!(!change(&mut store, Key::new(b"k")));
+            assert_eq!((store.key_count(0), deadlines(&store)), (0, 0));
+            assert_eq!(store.counters.expired_keys.get(), round as u64 + 1);
+        }
+    }
+
+    #[test]
+    fn deadlines_change_as_decided() {
+        let mut store = store();
+        let key = Key::new(b"k");
+        put(&mut store, b"k", Ttl::Clear);
+        for change in [DeadlineChange::Set(5_000), DeadlineChange::Keep] {
+            assert_eq!(store.change_deadline(0, key, |_| change), Some(change));
+            assert!(matches!(store.find(0, key, 1_000), Found::Live(b) if b.deadline_ms() == Some(5_000)));
+        }
+        store.change_deadline(0, key, |_| DeadlineChange::Delete);
+        assert!(matches!(store.find(0, key, 1_000), Found::Absent));
+        assert_eq!(deadlines(&store), 0);
+    }
+}

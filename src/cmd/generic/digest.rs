@@ -1,8 +1,8 @@
 //! DEBUG DIGEST: one number for all data, equal to that of Redis for equal data.
 //!
-//! The digest of a key starts at zero, takes in key, type and value in order, then a mark when the key has a
-//! deadline. That of the data takes in the number of each database that has keys, then the digests of its keys
-//! in any order. *Mixing* keeps the order (`d = sha1(d ^ sha1(x))`), *adding* does not (`d ^= sha1(x)`).
+//! The digest of a key starts at zero and mixes in key, type and value; a deadline adds a mark. The digest of the
+//! data mixes in the number of each database that has keys, then adds the digests of those keys. Mixing keeps the
+//! order (`d = sha1(d ^ sha1(x))`), adding does not (`d ^= sha1(x)`).
 //!
 //! Must stay true: the layout of keys over shards does not show.
 use sha1::{Digest as _, Sha1};
@@ -22,7 +22,7 @@ pub struct Digest([u8; 20]);
 
 impl Digest {
     /// Takes another digest in, in any order.
-    pub fn join(&mut self, other: Digest) {
+    fn join(&mut self, other: Digest) {
         self.0.iter_mut().zip(other.0).for_each(|(to, from)| *to ^= from);
     }
 
@@ -76,7 +76,7 @@ pub fn digest(cx: &ReadCx<'_>, _args: &mut Args<'_>, out: &mut Out) -> Done {
         let (mut keys, mut sum) = (0, Digest::default());
         for db in cx.all().filter_map(|store| store.db(index)) {
             keys += db.table.len();
-            db.table.for_each(|block| sum.join(entry_digest(block)));
+            db.table.for_each(|block| sum.add(&entry_digest(block).0));
         }
         if keys > 0 {
             all.mix(&index.to_be_bytes());

@@ -162,7 +162,9 @@ fn serialized_bytes(value: Payload<'_>) -> usize {
         _ => 5 + len,
     };
     match value {
-        Payload::Int(n) => short_number(n).unwrap_or_else(|| with_length(itoa::Buffer::new().format(n).len())),
+        Payload::Int(n) => {
+            short_number(n).unwrap_or_else(|| with_length(itoa::Buffer::new().format(n).len()))
+        }
         Payload::Bytes(bytes) if bytes.len() <= 11 => {
             num::parse_i64(bytes).and_then(short_number).unwrap_or(with_length(bytes.len()))
         }

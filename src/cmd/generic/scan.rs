@@ -35,14 +35,18 @@ impl Cursor {
     }
 
     fn number(self) -> u64 {
-        ((self.shard as u64) << SHARD_SHIFT) | (u64::from(self.at.prefix) << PREFIX_SHIFT) | u64::from(self.at.bits)
+        ((self.shard as u64) << SHARD_SHIFT)
+            | (u64::from(self.at.prefix) << PREFIX_SHIFT)
+            | u64::from(self.at.bits)
     }
 
     /// The number to go on with after this shard was walked up to `at`; 0 at the end.
     fn next_number(self, at: Option<ScanAt>, shards: usize) -> u64 {
         match at {
             Some(at) => Cursor { at, ..self }.number(),
-            None if self.shard + 1 < shards => Cursor { shard: self.shard + 1, at: ScanAt::default() }.number(),
+            None if self.shard + 1 < shards => {
+                Cursor { shard: self.shard + 1, at: ScanAt::default() }.number()
+            }
             None => 0,
         }
     }

@@ -138,7 +138,8 @@ impl Block {
     /// When a length does not fit 32 bits (the protocol's limits are far below).
     pub fn new(key: &[u8], value: NewValue<'_>, deadline_ms: Option<u64>, access: u32, marks: u32) -> Block {
         assert!(key.len() <= u32::MAX as usize);
-        let front = HEAD_BYTES + code_bytes(key.len()) + if deadline_ms.is_some() { 8 } else { 0 } + key.len();
+        let front =
+            HEAD_BYTES + code_bytes(key.len()) + if deadline_ms.is_some() { 8 } else { 0 } + key.len();
         let mut head = marks | (access << ACCESS_SHIFT) | if deadline_ms.is_some() { DEADLINE } else { 0 };
         let heap = match &value {
             NewValue::Bytes(b) if must_be_heap(front, b.len()) => Some(b.to_vec()),
@@ -485,7 +486,10 @@ impl<'a> BlockMut<'a> {
                 let front = at as usize - self.0.as_ptr() as usize;
                 let need = front + code_bytes(len) + len;
                 let same_code = code_bytes(len) == code_bytes(old);
-                if !same_code || size_class(need) != size_class(view.bytes_needed()) || must_be_heap(front, len) {
+                if !same_code
+                    || size_class(need) != size_class(view.bytes_needed())
+                    || must_be_heap(front, len)
+                {
                     return false;
                 }
                 // SAFETY: the class has room for `need` bytes; the code keeps its width, so bytes stay in place.
@@ -614,7 +618,10 @@ mod tests {
                 assert_eq!(block.view().heap_at(), at, "a heap vector is not copied");
                 for (view, access) in [(block.view(), 5), (copy.view(), 6)] {
                     assert_eq!((view.key(), value_of(view)), (&new[..], value.clone()));
-                    assert_eq!((view.deadline_ms(), view.access(), view.marks()), (Some(77), access, MARK_EDITED));
+                    assert_eq!(
+                        (view.deadline_ms(), view.access(), view.marks()),
+                        (Some(77), access, MARK_EDITED)
+                    );
                 }
             }
         }

@@ -249,12 +249,7 @@ impl<E: Entry> Dash<E> {
     /// to go on, `None` at the end. Looks at no more than ten buckets per wanted entry, so a sparse table costs
     /// no more than a full one. Every entry that is there throughout a whole scan is visited; one may come twice
     /// when its segment splits meanwhile.
-    pub fn scan<'a>(
-        &'a self,
-        at: ScanAt,
-        count: usize,
-        f: &mut dyn FnMut(E::Ref<'a>),
-    ) -> Option<ScanAt> {
+    pub fn scan<'a>(&'a self, at: ScanAt, count: usize, f: &mut dyn FnMut(E::Ref<'a>)) -> Option<ScanAt> {
         let (mut prefix, mut bits, mut seen) = (at.prefix & ((1 << PREFIX_BITS) - 1), at.bits, 0);
         for _ in 0..count.saturating_mul(10).max(10) {
             // SAFETY: as in `segment`.
@@ -368,7 +363,10 @@ impl<E: Entry> Dash<E> {
             // SAFETY: as in `segment`.
             let segment = unsafe { segment.as_ref() };
             let prefix = ((index as u64) << (PREFIX_BITS - u32::from(self.depth))) as u32;
-            let range = (u64::from(segment.start), u64::from(segment.start) + (1u64 << (PREFIX_BITS - u32::from(segment.depth))));
+            let range = (
+                u64::from(segment.start),
+                u64::from(segment.start) + (1u64 << (PREFIX_BITS - u32::from(segment.depth))),
+            );
             assert!((range.0..range.1).contains(&u64::from(prefix)));
         }
     }
