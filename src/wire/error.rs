@@ -41,9 +41,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// An error with the code `ERR`. Line breaks in `text` become blanks, since they would end the reply early.
+    /// An error with the code `ERR`.
     pub fn err(text: impl fmt::Display) -> Error {
-        one_line(Error::Text(Cow::Owned(format!("ERR {text}"))))
+        Error::Text(Cow::Owned(format!("ERR {text}")))
     }
 
     /// The word before the first space, which INFO errorstats counts by.
