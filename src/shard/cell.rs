@@ -9,7 +9,7 @@
 #![allow(unsafe_code)]
 use std::ops::{Deref, DerefMut};
 
-use super::sync::{AtomicBool, AtomicU32, ConstPtr, MutPtr, Ordering, UnsafeCell};
+use super::sync::{AtomicBool, AtomicU32, ConstPtr, MutPtr, Ordering, UnsafeCell, fence};
 
 /// Set in `guests` while somebody holds the data alone.
 const HELD: u32 = 1 << 31;
@@ -32,23 +32,26 @@ unsafe impl<T: Send + Sync> Sync for Cell<T> {}
 // SAFETY: a cell owns its data.
 unsafe impl<T: Send> Send for Cell<T> {}
 
-/// The owner is in.
+/// The owner is in. (The pointer comes before the exit: it must be gone when the way is free.)
 pub struct Owner<'a, T> {
-    cell: &'a Cell<T>,
     data: MutPtr<T>,
+    _exit: OwnerExit<'a, T>,
 }
 
 /// A reader of another thread is in.
 pub struct Reader<'a, T> {
-    cell: &'a Cell<T>,
     data: ConstPtr<T>,
+    _exit: GuestExit<'a, T, 1>,
 }
 
 /// Somebody holds the data alone.
 pub struct Holder<'a, T> {
-    cell: &'a Cell<T>,
-    data: Option<MutPtr<T>>,
+    data: MutPtr<T>,
+    exit: GuestExit<'a, T, HELD>,
 }
+
+struct OwnerExit<'a, T>(&'a Cell<T>);
+struct GuestExit<'a, T, const GUEST: u32>(&'a Cell<T>);
 
 impl<T> Cell<T> {
     /// A cell; `ring` wakes the owner's thread. `alone`: no other thread will ever use it.
@@ -68,67 +71,73 @@ impl<T> Cell<T> {
     #[inline]
     pub fn enter(&self) -> Option<Owner<'_, T>> {
         if self.alone {
-            return Some(Owner { cell: self, data: self.data.get_mut() });
+            return Some(Owner { data: self.data.get_mut(), _exit: OwnerExit(self) });
         }
-        self.owner_in.store(1, Ordering::SeqCst);
+        self.owner_in.store(1, Ordering::Relaxed);
+        // Orders this store before the look at the guests; theirs is ordered likewise, so one side sees the other.
+        fence(Ordering::SeqCst);
         for _ in 0..PATIENCE {
-            let guests = self.guests.load(Ordering::SeqCst);
+            let guests = self.guests.load(Ordering::Acquire);
             if guests == 0 {
-                return Some(Owner { cell: self, data: self.data.get_mut() });
+                return Some(Owner { data: self.data.get_mut(), _exit: OwnerExit(self) });
             }
             if guests & HELD != 0 {
                 break;
             }
             std::hint::spin_loop();
         }
-        self.owner_in.store(0, Ordering::SeqCst);
+        self.owner_in.store(0, Ordering::Release);
         None
     }
 
     /// The owner says that it wants to be rung. `true`: the guests have just left, try again at once.
     pub fn wait(&self) -> bool {
-        self.owner_waits.store(true, Ordering::SeqCst);
-        self.guests.load(Ordering::SeqCst) == 0
+        self.owner_waits.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        self.guests.load(Ordering::Acquire) == 0
     }
 
     /// A reader of another thread goes in, if the owner is out and nobody holds the data.
     #[inline]
     pub fn read(&self) -> Option<Reader<'_, T>> {
-        let before = self.guests.fetch_add(1, Ordering::SeqCst);
-        if before & HELD != 0 || self.owner_in.load(Ordering::SeqCst) != 0 {
+        let before = self.guests.fetch_add(1, Ordering::AcqRel);
+        fence(Ordering::SeqCst);
+        if before & HELD != 0 || self.owner_in.load(Ordering::Acquire) != 0 {
             self.leave(1);
             return None;
         }
-        Some(Reader { cell: self, data: self.data.get() })
+        Some(Reader { data: self.data.get(), _exit: GuestExit(self) })
     }
 
     /// Holds the data alone, if nobody is in.
     pub fn hold(&self) -> Option<Holder<'_, T>> {
-        self.guests.compare_exchange(0, HELD, Ordering::SeqCst, Ordering::SeqCst).ok()?;
-        if self.owner_in.load(Ordering::SeqCst) != 0 {
+        self.guests.compare_exchange(0, HELD, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        fence(Ordering::SeqCst);
+        if self.owner_in.load(Ordering::Acquire) != 0 {
             self.leave(HELD);
             return None;
         }
-        Some(Holder { cell: self, data: Some(self.data.get_mut()) })
+        Some(Holder { data: self.data.get_mut(), exit: GuestExit(self) })
     }
 
     /// Takes over a hold that [`Holder::pass_on`] left behind.
     pub fn adopt(&self) -> Holder<'_, T> {
-        debug_assert!(self.guests.load(Ordering::SeqCst) & HELD != 0);
-        Holder { cell: self, data: Some(self.data.get_mut()) }
+        debug_assert!(self.guests.load(Ordering::Acquire) & HELD != 0);
+        Holder { data: self.data.get_mut(), exit: GuestExit(self) }
     }
 
     #[inline]
     fn leave(&self, guest: u32) {
-        self.guests.fetch_sub(guest, Ordering::SeqCst);
-        if self.owner_waits.load(Ordering::SeqCst) {
+        self.guests.fetch_sub(guest, Ordering::AcqRel);
+        fence(Ordering::SeqCst);
+        if self.owner_waits.load(Ordering::Relaxed) {
             self.ring_owner();
         }
     }
 
     #[cold]
     fn ring_owner(&self) {
-        if self.owner_waits.swap(false, Ordering::SeqCst) {
+        if self.owner_waits.swap(false, Ordering::AcqRel) {
             (self.ring)();
         }
     }
@@ -136,32 +145,25 @@ impl<T> Cell<T> {
 
 impl<T> Holder<'_, T> {
     /// Leaves the data held, for another thread to [`Cell::adopt`].
-    pub fn pass_on(mut self) {
-        self.data = None;
-        std::mem::forget(self);
+    pub fn pass_on(self) {
+        drop(self.data);
+        std::mem::forget(self.exit);
     }
 }
 
-impl<T> Drop for Owner<'_, T> {
+impl<T> Drop for OwnerExit<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        if !self.cell.alone {
-            self.cell.owner_in.store(0, Ordering::Release);
+        if !self.0.alone {
+            self.0.owner_in.store(0, Ordering::Release);
         }
     }
 }
 
-impl<T> Drop for Reader<'_, T> {
+impl<T, const GUEST: u32> Drop for GuestExit<'_, T, GUEST> {
     #[inline]
     fn drop(&mut self) {
-        self.cell.leave(1);
-    }
-}
-
-impl<T> Drop for Holder<'_, T> {
-    fn drop(&mut self) {
-        self.data = None;
-        self.cell.leave(HELD);
+        self.0.leave(GUEST);
     }
 }
 
@@ -230,14 +232,14 @@ impl<T> Deref for Reader<'_, T> {
 impl<T> Deref for Holder<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: while this guard lives nobody else is in; `data` is only taken when the guard ends.
-        unsafe { access::shared_mut(self.data.as_ref().expect("held")) }
+        // SAFETY: while this guard lives nobody else is in.
+        unsafe { access::shared_mut(&self.data) }
     }
 }
 
 impl<T> DerefMut for Holder<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as above, and the guard is borrowed exclusively.
-        unsafe { access::exclusive(self.data.as_ref().expect("held")) }
+        unsafe { access::exclusive(&self.data) }
     }
 }

@@ -1,7 +1,7 @@
 //! The synchronisation primitives of this floor, so that loom runs the real code.
 #[cfg(not(loom))]
 mod real {
-    pub use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    pub use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
     /// A cell whose contents the latch guards.
     #[derive(Debug)]
@@ -25,7 +25,7 @@ mod real {
 #[cfg(loom)]
 mod real {
     pub use loom::cell::{ConstPtr, MutPtr, UnsafeCell};
-    pub use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    pub use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 }
 
 pub use real::*;
