@@ -21,3 +21,9 @@ pub mod store;
 pub mod cmd;
 
 pub mod shard;
+
+pub mod admin;
+
+pub mod obs;
+
+pub mod conn;

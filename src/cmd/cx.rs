@@ -21,6 +21,8 @@ pub struct Caller {
     pub protocol: Protocol,
     /// CLIENT NO-TOUCH: reads leave access clocks alone.
     pub no_touch: bool,
+    /// The client is on this machine.
+    pub local: bool,
 }
 
 /// The stores a command may read.
@@ -257,9 +259,10 @@ pub struct Client {
 impl Client {
     /// A fresh connection.
     pub fn new(info: Arc<ClientInfo>) -> Client {
+        let local = info.addr.starts_with("127.") || info.addr.starts_with("[::1]") || info.addr.starts_with('/');
         Client {
             info,
-            caller: Caller::default(),
+            caller: Caller { local, ..Caller::default() },
             gates: gate::ALWAYS,
             reply_mode: ReplyMode::On,
             wish: Wish::None,
@@ -279,6 +282,12 @@ impl Client {
     pub fn select(&mut self, db: u32) {
         self.caller.db = db;
         self.info.db.store(db, Ordering::Relaxed);
+    }
+
+    /// CLIENT NO-TOUCH.
+    pub fn set_no_touch(&mut self, on: bool) {
+        self.caller.no_touch = on;
+        self.info.no_touch.store(on, Ordering::Relaxed);
     }
 
     /// Switches the protocol.
@@ -304,6 +313,22 @@ impl ConnCx<'_> {
     /// A database index in range, from an argument.
     pub fn db_index(&self, arg: &[u8], not_a_number: Error) -> Result<u32, Error> {
         db_index(&self.host.settings(), arg, not_a_number)
+    }
+}
+
+/// Whether a caller may use DEBUG, by the setting `enable-debug-command`.
+///
+/// # Errors
+/// The refusal, when it may not.
+pub fn debug_allowed(host: &Host, caller: &Caller) -> Result<(), Error> {
+    match host.settings().choice(P::ENABLE_DEBUG_COMMAND) {
+        "yes" => Ok(()),
+        "local" if caller.local => Ok(()),
+        _ => Err(Error::err(
+            "DEBUG command not allowed. If the enable-debug-command option is set to \"local\", \
+             you can run it from a local connection, otherwise you need to set this option \
+             in the configuration file, and then restart the server.",
+        )),
     }
 }
 

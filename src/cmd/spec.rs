@@ -346,7 +346,9 @@ impl Spec {
             }
         };
         let has = |bit| self.flags & bit != 0;
-        add(self.group.category());
+        if !matches!(self.handler, Handler::Container) {
+            add(self.group.category());
+        }
         if has(flag::WRITE) {
             add("write");
         }
@@ -369,11 +371,17 @@ impl Spec {
     /// Calls `f` with the argument index of every key among `count` arguments.
     #[inline]
     pub fn for_each_key(&self, count: usize, mut f: impl FnMut(usize)) {
+        self.for_each_key_part(count, |at, _| f(at));
+    }
+
+    /// Like [`Spec::for_each_key`], with the key part that found each key.
+    #[inline]
+    pub fn for_each_key_part(&self, count: usize, mut f: impl FnMut(usize, &'static KeyPart)) {
         for part in self.keys {
             let last = if part.last < 0 { count as i32 + part.last } else { part.last };
             let mut at = part.first;
             while at <= last && (at as usize) < count {
-                f(at as usize);
+                f(at as usize, part);
                 at += part.step;
             }
         }

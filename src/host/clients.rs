@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use crate::base::clock;
+use crate::rt::sys::shutdown_fd;
 
 /// What others may know of a client.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ pub struct ClientInfo {
     pub addr: String,
     /// Local address as `ip:port`.
     pub laddr: String,
-    /// Socket, -1 once closed. Guarded by `closing`: a killer uses it only while the owner keeps it open.
+    /// Socket, -1 once closed: the owner sets it, under the lock, before it closes the socket.
     pub fd: Mutex<i32>,
     /// Shard that serves it.
     pub shard: AtomicI32,
@@ -108,6 +109,21 @@ impl Clients {
     /// Takes a client out.
     pub fn remove(&self, id: u64) {
         self.by_id.lock().remove(&id);
+    }
+
+    /// The client with an id.
+    pub fn get(&self, id: u64) -> Option<Arc<ClientInfo>> {
+        self.by_id.lock().get(&id).cloned()
+    }
+
+    /// Marks a client to be closed and ends its socket, so that its shard notices. Its shard takes the number of
+    /// the socket out (under the same lock) before it closes it; hence the number cannot mean another socket here.
+    pub fn kill(&self, client: &ClientInfo) {
+        client.killed.store(true, Ordering::Release);
+        let fd = client.fd.lock();
+        if *fd >= 0 {
+            shutdown_fd(*fd);
+        }
     }
 
     /// All clients, by id.

@@ -5,6 +5,7 @@
 //! are an immutable snapshot that is republished whole.
 mod clients;
 mod counters;
+mod gauges;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -15,6 +16,7 @@ use parking_lot::Mutex;
 
 pub use clients::{ClientInfo, Clients};
 pub use counters::{CommandCounters, Counter, Counters};
+pub use gauges::{Allocated, Gauges, Memory, Rates, ratio};
 
 use crate::base::{clock, rng::Rng};
 use crate::config::Settings;
@@ -52,6 +54,8 @@ pub struct Host {
     pub port: u16,
     /// The process shall end.
     pub stopping: AtomicBool,
+    /// What is measured from time to time.
+    pub gauges: Gauges,
     started_cycles: u64,
 }
 
@@ -91,6 +95,7 @@ impl Host {
             io_driver: facts.io_driver,
             port: facts.port,
             stopping: AtomicBool::new(false),
+            gauges: Gauges::new(),
             started_cycles: cycles(),
         }
     }

@@ -1,5 +1,8 @@
 //! The room for system calls that need unsafe code.
 #![allow(unsafe_code)]
+mod process;
+
+pub use process::{cpu_seconds, malloc_stats, memory_bytes, purge, shutdown_fd};
 
 /// The processor's time stamp counter; cheap, monotonic on one core, in units of [`cycles_per_us`].
 #[inline]
