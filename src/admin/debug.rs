@@ -11,6 +11,9 @@ use crate::wire::{Args, Error, Out, Protocol};
 
 const FLAGS: u32 = flag::ADMIN | flag::NOSCRIPT | flag::LOADING | flag::STALE | flag::PROTECTED;
 const SECONDS_MAX: f64 = 1e6;
+/// What DEBUG PROTOCOL double answers; cut short on purpose.
+#[allow(clippy::approx_constant)]
+const SAMPLE_DOUBLE: f64 = 3.141;
 
 /// The rows.
 pub const COMMANDS: &[Spec] = &[Spec::container("debug", SUBCOMMANDS)
@@ -140,7 +143,7 @@ fn write_sample(kind: &str, out: &mut Out) -> Done {
     match kind {
         "string" => out.bulk(b"Hello World"),
         "integer" => out.int(12345),
-        "double" => out.double(3.141),
+        "double" => out.double(SAMPLE_DOUBLE),
         "bignum" => out.big_number("1234567999999999999999999999999999999"),
         "null" => out.null(),
         "array" | "set" => {
@@ -172,10 +175,11 @@ fn write_sample(kind: &str, out: &mut Out) -> Done {
             return Err(Error::err("RESP2 is not supported by this command"));
         }
         "push" => {
+            // A push caused by a command of the same connection follows the reply.
+            out.bulk(b"Some real reply following the push reply");
             out.push(2);
             out.bulk(b"server-cpu-usage");
             out.int(42);
-            out.bulk(b"Some real reply following the push reply");
         }
         "true" | "false" => out.boolean(kind == "true"),
         "verbatim" => out.verbatim("txt", b"This is a verbatim\nstring"),

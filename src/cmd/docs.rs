@@ -3,12 +3,10 @@
 //!
 //! The grammar of a syntax line: words in capitals are tokens, other words name values; `[x]` is optional;
 //! `x [x ...]` repeats; `A|B` is a choice of two words. Inside brackets a choice spans everything between the
-//! bars as soon as one of them follows a value (`[EX seconds|PX milliseconds]`); `<a|b c>` is such a choice that
+//! bars as soon as a token there takes a value (`[EX seconds|PX milliseconds]`, `[NX|IFEQ x]`); `<a|b c>` is such a choice that
 //! must be made. A token takes the values that follow it. `name:type` says a type that the name does not imply.
 //! Must stay true: any line gives a tree, and a line never says less than its tree.
-use std::fmt::Write;
-
-use super::spec::{Group, KeyPart, Spec};
+use super::spec::{Group, Handler, KeyPart, Spec};
 use super::table::{Row, Table, table};
 use crate::wire::Out;
 
@@ -178,10 +176,15 @@ fn is_value(node: &Node<'_>) -> bool {
     matches!(node, Node::Word(word) if !is_token(word))
 }
 
-/// The inside of square brackets: one choice when a bar follows a value, else words and choices of words.
+/// The inside of square brackets: one choice when a bar follows a value, or when a token with values stands behind
+/// the last bar; else words and choices of words.
 fn split_bracket(nodes: Vec<Node<'_>>) -> Vec<Node<'_>> {
-    let spans = nodes.windows(3).any(|w| w[1] == Node::Bar && is_value(&w[0]) && !is_value(&w[2]));
-    if spans { vec![split_level(nodes)] } else { join_words(nodes) }
+    let behind_value = nodes.windows(3).any(|w| w[1] == Node::Bar && is_value(&w[0]) && !is_value(&w[2]));
+    let last = nodes.rsplit(|node| *node == Node::Bar).next().filter(|last| last.len() < nodes.len());
+    let ends_in_value = last.is_some_and(|last| {
+        matches!(last, [Node::Word(token), values @ ..] if is_token(token) && !values.is_empty() && values.iter().all(is_value))
+    });
+    if behind_value || ends_in_value { vec![split_level(nodes)] } else { join_words(nodes) }
 }
 
 /// A choice between everything that stands between the bars.
@@ -445,28 +448,26 @@ not this page. `since` is the version of Redis that first had the command.
 
 /// The whole text of docs/commands.md.
 pub fn commands_md(table: &Table) -> String {
-    let mut rows: Vec<&Row> = table.rows().iter().filter(|row| row.spec.subs.is_empty()).collect();
+    let answers = |row: &&Row| !matches!(row.spec.handler, Handler::Container);
+    let mut rows: Vec<&Row> = table.rows().iter().filter(answers).collect();
     rows.sort_by_key(|row| (row.spec.group, row.spec.name));
     let mut page = PAGE_HEAD.to_string();
     let mut chapter: Option<Group> = None;
     for row in rows {
-        let spec = row.spec;
-        if chapter != Some(spec.group) {
-            chapter = Some(spec.group);
-            page.push_str(&chapter_head(spec.group));
+        if chapter != Some(row.spec.group) {
+            chapter = Some(row.spec.group);
+            page.push_str(&chapter_head(row.spec.group));
         }
-        let call =
-            format!("{} {}", spec.name.replace('|', " ").to_ascii_uppercase(), shown_syntax(spec.syntax));
-        let cells = [
-            format!("`{}`", call.trim_end()),
-            spec.summary.into(),
-            spec.since.into(),
-            spec.complexity.into(),
-        ];
-        // Writing to a string cannot fail.
-        let _ = writeln!(page, "| {} |", cells.map(|cell: String| cell.replace('|', "\\|")).join(" | "));
+        page.push_str(&page_line(row.spec));
     }
     page
+}
+
+fn page_line(spec: &Spec) -> String {
+    let call = format!("{} {}", spec.name.replace('|', " ").to_ascii_uppercase(), shown_syntax(spec.syntax));
+    let cells =
+        [format!("`{}`", call.trim_end()), spec.summary.into(), spec.since.into(), spec.complexity.into()];
+    format!("| {} |\n", cells.map(|cell: String| cell.replace('|', "\\|")).join(" | "))
 }
 
 fn chapter_head(group: Group) -> String {
@@ -532,6 +533,7 @@ mod tests {
             ("[AGGREGATE SUM|MIN]", "sum-or-min:oneof=AGGREGATE?(sum:pure-token=SUM min:pure-token=MIN)"),
             ("increment:double", "increment:double"),
             ("ip:port", "ip:port:string"),
+            ("[NX|XX|IFEQ x]", "condition:oneof?(nx:pure-token=NX xx:pure-token=XX x:string=IFEQ)"),
             ("<ip:port|ID client-id>", "ip:port-or-client-id:oneof(ip:port:string client-id:integer=ID)"),
             (
                 "[MAXLEN|MINID [=|~] threshold]",
@@ -560,6 +562,14 @@ mod tests {
         );
         const MSET: &[KeyPart] = &[super::super::spec::key_range("OW", 1, -1, 2)];
         assert_eq!(tree("key value [key value ...]", MSET), "data:block+(key:key#0 value:string)");
+    }
+
+    #[test]
+    fn lines_of_the_page() {
+        let spec = Spec::read("a|b", "key x:double [C|D]", nop).doc(Group::String, "1.2.3", "Does a thing.");
+        let want = "| `A B key x [C\\|D]` | Does a thing. | 1.2.3 | O(1) |\n";
+        assert_eq!(page_line(&spec), want);
+        assert_eq!(chapter_head(Group::Server).lines().nth(1), Some("## Server"));
     }
 
     #[test]

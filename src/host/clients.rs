@@ -141,3 +141,27 @@ impl Clients {
         self.len() == 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn killing_ends_the_socket_only_while_it_is_open() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut theirs = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (ours, _) = listener.accept().unwrap();
+        let clients = Clients::default();
+        let info = Arc::new(ClientInfo::new(clients.next_id(), "a".into(), "b".into(), ours.as_raw_fd(), 0));
+        clients.add(info.clone());
+        clients.kill(&clients.get(info.id).unwrap());
+        assert!(info.killed.load(Ordering::Relaxed));
+        assert_eq!(theirs.read(&mut [0; 1]).unwrap(), 0);
+        *info.fd.lock() = -1;
+        clients.kill(&info);
+        assert!(clients.get(info.id + 1).is_none());
+    }
+}

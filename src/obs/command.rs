@@ -101,8 +101,7 @@ fn command_docs(_: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
 }
 
 fn list(_: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    let passes: Box<dyn Fn(&Spec) -> bool + '_> =
-        if args.is_done() { Box::new(|_| true) } else { filter(args)? };
+    let passes: Filter<'_> = if args.is_done() { Box::new(|_| true) } else { filter(args)? };
     let names: Vec<&str> =
         table().rows().iter().map(|row| row.spec).filter(|spec| passes(spec)).map(|s| s.name).collect();
     out.array(names.len());
@@ -112,8 +111,11 @@ fn list(_: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     Ok(())
 }
 
+/// Whether a row belongs to the list.
+type Filter<'a> = Box<dyn Fn(&Spec) -> bool + 'a>;
+
 /// `FILTERBY kind argument`; the last one given counts.
-fn filter<'a>(args: &mut Args<'a>) -> Result<Box<dyn Fn(&Spec) -> bool + 'a>, Error> {
+fn filter<'a>(args: &mut Args<'a>) -> Result<Filter<'a>, Error> {
     if args.left() != 3 || !args.keyword("FILTERBY") {
         return Err(Error::Syntax);
     }

@@ -48,7 +48,11 @@ impl Error {
 
     /// An error that says its own code. Line breaks become spaces.
     pub fn line(text: String) -> Error {
-        Error::Text(Cow::Owned(if text.contains(['\r', '\n']) { text.replace(['\r', '\n'], " ") } else { text }))
+        Error::Text(Cow::Owned(if text.contains(['\r', '\n']) {
+            text.replace(['\r', '\n'], " ")
+        } else {
+            text
+        }))
     }
 
     /// The word before the first space, which INFO errorstats counts by.
