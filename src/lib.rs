@@ -3,7 +3,6 @@
 //! The modules stand in reading order, lowest floor first; a module uses only lower floors (`tests/tidy.rs`
 //! checks it). `docs/ARCHITECTURE.md` has the map.
 
-
 pub mod base;
 
 pub mod rt;
@@ -21,6 +20,10 @@ pub mod store;
 pub mod cmd;
 
 pub mod shard;
+
+pub mod obs;
+
+pub mod admin;
 
 pub mod conn;
 

@@ -21,6 +21,8 @@ pub struct Caller {
     pub protocol: Protocol,
     /// CLIENT NO-TOUCH: reads leave access clocks alone.
     pub no_touch: bool,
+    /// The client is on this machine.
+    pub local: bool,
 }
 
 /// The stores a command may read.
@@ -318,9 +320,10 @@ pub struct Client {
 impl Client {
     /// A fresh connection.
     pub fn new(info: Arc<ClientInfo>) -> Client {
+        let local = info.addr.starts_with("127.") || info.addr.starts_with("[::1]") || info.addr.starts_with('/');
         Client {
             info,
-            caller: Caller::default(),
+            caller: Caller { local, ..Caller::default() },
             gates: gate::ALWAYS,
             reply_mode: ReplyMode::On,
             wish: Wish::None,
@@ -340,6 +343,12 @@ impl Client {
     pub fn select(&mut self, db: u32) {
         self.caller.db = db;
         self.info.db.store(db, Ordering::Relaxed);
+    }
+
+    /// CLIENT NO-TOUCH.
+    pub fn set_no_touch(&mut self, on: bool) {
+        self.caller.no_touch = on;
+        self.info.no_touch.store(on, Ordering::Relaxed);
     }
 
     /// Switches the protocol.

@@ -3,6 +3,8 @@ pub mod bitmap;
 pub mod cx;
 pub mod docs;
 pub mod generic;
+#[cfg(test)]
+pub(crate) mod laws;
 pub mod spec;
 pub mod string;
 pub mod table;

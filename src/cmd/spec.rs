@@ -78,6 +78,8 @@ pub mod flag {
     pub const ALLOW_BUSY: u32 = 1 << 13;
     /// Touches everything; protected by the enable-debug-command setting.
     pub const PROTECTED: u32 = 1 << 14;
+    /// May be left without any key.
+    pub const NO_MANDATORY_KEYS: u32 = 1 << 15;
     /// The promise that no connection-only handling exists: runs at once when no gate bit it keeps is in force.
     pub const NO_INTERCEPT: u32 = 1 << 31;
 
@@ -94,6 +96,7 @@ pub mod flag {
         (SKIP_SLOWLOG, "skip_slowlog"),
         (FAST, "fast"),
         (NO_AUTH, "no_auth"),
+        (NO_MANDATORY_KEYS, "no_mandatory_keys"),
         (NO_MULTI, "no_multi"),
         (MOVABLEKEYS, "movablekeys"),
         (ALLOW_BUSY, "allow_busy"),
@@ -101,7 +104,7 @@ pub mod flag {
 }
 
 /// The family a command belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Group {
     /// Any type of key.
     Generic,
@@ -137,6 +140,31 @@ impl Group {
         }
     }
 }
+
+/// The ACL categories, in the order in which they are printed.
+pub const CATEGORIES: &[&str] = &[
+    "keyspace",
+    "read",
+    "write",
+    "set",
+    "sortedset",
+    "list",
+    "hash",
+    "string",
+    "bitmap",
+    "hyperloglog",
+    "geo",
+    "stream",
+    "pubsub",
+    "admin",
+    "fast",
+    "slow",
+    "blocking",
+    "dangerous",
+    "connection",
+    "transaction",
+    "scripting",
+];
 
 /// A run of key arguments.
 #[derive(Clone, Copy, Debug)]
@@ -244,6 +272,11 @@ impl Spec {
         Spec { group, since, summary, ..self }
     }
 
+    /// Subcommands of a command that also answers without one.
+    pub const fn subs(self, subs: &'static [Spec]) -> Spec {
+        Spec { subs, ..self }
+    }
+
     /// Documented cost.
     pub const fn cost(self, complexity: &'static str) -> Spec {
         Spec { complexity, ..self }
@@ -286,7 +319,7 @@ impl Spec {
 
     /// The gate bits that this row cares about. A row that does not promise `NO_INTERCEPT` cares about all.
     pub const fn gates(&self) -> u32 {
-        if self.flags & flag::NO_INTERCEPT == 0 {
+        if self.flags & flag::NO_INTERCEPT == 0 || self.flags & flag::PROTECTED != 0 {
             return u32::MAX;
         }
         let pause_write = if self.flags & flag::WRITE != 0 { gate::PAUSE_WRITE } else { 0 };
@@ -331,17 +364,24 @@ impl Spec {
         } else {
             add("slow");
         }
+        all.sort_by_key(|name| CATEGORIES.iter().position(|known| known == name));
         all
     }
 
     /// Calls `f` with the argument index of every key among `count` arguments.
     #[inline]
     pub fn for_each_key(&self, count: usize, mut f: impl FnMut(usize)) {
+        self.for_each_key_part(count, |at, _| f(at));
+    }
+
+    /// Like [`Spec::for_each_key`], with the key part that found each key.
+    #[inline]
+    pub fn for_each_key_part(&self, count: usize, mut f: impl FnMut(usize, &'static KeyPart)) {
         for part in self.keys {
             let last = if part.last < 0 { count as i32 + part.last } else { part.last };
             let mut at = part.first;
             while at <= last && (at as usize) < count {
-                f(at as usize);
+                f(at as usize, part);
                 at += part.step;
             }
         }
@@ -360,10 +400,12 @@ const fn is_sub(name: &str) -> bool {
     false
 }
 
-/// Counts the words of a syntax line outside brackets, plus `base`; negative when anything is optional.
-const fn arity_of(syntax: &str, base: i32) -> i32 {
+/// Counts the words of a syntax line outside brackets, plus `base`; negative when anything is optional. Of a choice
+/// in angle brackets its first alternative counts, which must be the shortest.
+pub(crate) const fn arity_of(syntax: &str, base: i32) -> i32 {
     let bytes = syntax.as_bytes();
     let (mut i, mut depth, mut words, mut optional, mut in_word) = (0, 0, base, false, false);
+    let (mut in_choice, mut in_first) = (false, true);
     while i < bytes.len() {
         match bytes[i] {
             b'[' => {
@@ -371,9 +413,19 @@ const fn arity_of(syntax: &str, base: i32) -> i32 {
                 optional = true;
             }
             b']' => depth -= 1,
+            b'<' => {
+                in_choice = true;
+                in_first = true;
+            }
+            b'>' => {
+                in_choice = false;
+                in_first = true;
+                optional = true;
+            }
             b' ' => in_word = false,
+            b'|' if in_choice => in_first = false,
             _ => {
-                if depth == 0 && !in_word {
+                if depth == 0 && in_first && !in_word {
                     words += 1;
                 }
                 in_word = true;
@@ -420,7 +472,14 @@ mod tests {
 
     #[test]
     fn arity_follows_from_syntax() {
-        let cases = [("", 1), ("key", 2), ("key value [NX|XX] [GET]", -3), ("key [key ...]", -2), ("LEFT|RIGHT key", 3)];
+        let cases = [
+            ("", 1),
+            ("key", 2),
+            ("key value [NX|XX] [GET]", -3),
+            ("key [key ...]", -2),
+            ("LEFT|RIGHT key", 3),
+            ("key <a|b c> [d]", -3),
+        ];
         for (syntax, arity) in cases {
             assert_eq!(arity_of(syntax, 1), arity, "{syntax}");
         }

@@ -12,6 +12,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+mod absent;
 pub mod cli;
 pub mod docs;
 pub mod file;
@@ -22,6 +23,7 @@ mod settle;
 mod value;
 pub mod words;
 
+pub use absent::{absent_feature, refused_yet};
 pub use params::{ALL, P, PARAMS};
 pub use row::{Group, Kind, Param, Reason, Words, flags};
 pub use settle::{SHUTDOWN_NOSAVE, SHUTDOWN_SAVE};
@@ -29,6 +31,9 @@ pub use value::{CLIENT_CLASSES, MemoryBound, OutputLimit, SaveRule, Value, event
 
 /// The version of this server, as the config file errors and `--version` print it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The version of Redis whose commands and replies this server has, as clients are told.
+pub const REDIS_VERSION: &str = "8.0.6";
 
 impl P {
     /// The parameter's row.
@@ -433,7 +438,7 @@ mod tests {
         assert_eq!(settings.bound(P::MAXMEMORY_CLIENTS), MemoryBound::Bytes(0));
         assert_eq!(settings.path(P::DIR), Path::new("."));
         assert_eq!(settings.choice(P::IO_DRIVER), "auto");
-        assert_eq!(settings.save_rules()[1], SaveRule { seconds: 300, changes: 100 });
+        assert_eq!(settings.save_rules(), []);
         assert_eq!(settings.output_limits()[2].soft_bytes, 8 << 20);
         assert_eq!(settings.addresses(), [b"127.0.0.1".to_vec()]);
         assert_eq!(settings.primary(), None);

@@ -235,8 +235,8 @@ Encodings {
     STREAM_NODE_MAX_ENTRIES = int("stream-node-max-entries", "100", 0, I64).later();
 }
 Snapshots {
-    /// Pairs of seconds and changes: a snapshot is taken when both have passed; empty takes none.
-    SAVE = row("save", "3600 1 300 100 60 10000", Kind::Save).later();
+    /// Pairs of seconds and changes: a snapshot is taken when both have passed; empty, the default while there are no snapshots, takes none.
+    SAVE = row("save", "", Kind::Save).later();
     /// Name of the snapshot file inside `dir`.
     DBFILENAME = text("dbfilename", "dump.rdb").with(flags::PROTECTED).settle(settle::dbfilename).later();
     /// Compress long strings in snapshots.
@@ -392,7 +392,7 @@ Security {
     /// Who may change protected parameters with CONFIG SET: nobody, anyone, or clients on this machine.
     ENABLE_PROTECTED_CONFIGS = choice("enable-protected-configs", "no", PERMISSIONS).immutable();
     /// Who may use DEBUG: nobody, anyone, or clients on this machine.
-    ENABLE_DEBUG_COMMAND = choice("enable-debug-command", "no", PERMISSIONS).immutable().later();
+    ENABLE_DEBUG_COMMAND = choice("enable-debug-command", "no", PERMISSIONS).immutable();
     /// Who may use MODULE; there are no modules to load.
     ENABLE_MODULE_COMMAND = choice("enable-module-command", "no", PERMISSIONS).immutable().inert();
 }

@@ -189,7 +189,12 @@ mod tests {
 
     #[test]
     fn lines_are_replaced_in_place_and_appended_once() {
-        let settings = with(&[("port", &["1"]), ("maxmemory", &["2097152"]), ("slave-priority", &["5"])]);
+        let settings = with(&[
+            ("port", &["1"]),
+            ("maxmemory", &["2097152"]),
+            ("slave-priority", &["5"]),
+            ("save", &["3600", "1", "300", "100", "60", "10000"]),
+        ]);
         check(
             &format!("# head\nPort 9\n\n\n\nhz 10\nslave-priority 7 \n{SAVES}# tail\n"),
             &settings,
@@ -213,7 +218,7 @@ mod tests {
     #[test]
     fn special_kinds_read_back() {
         let settings = with(&[
-            ("save", &[""]),
+            ("save", &["9", "8"]),
             ("requirepass", &["a \"b\"\n"]),
             ("bind", &["*", "-::1"]),
             ("maxmemory-clients", &["5%"]),
@@ -237,7 +242,7 @@ client-output-buffer-limit normal 0 0 0
 client-output-buffer-limit replica 1gb 0 3
 client-output-buffer-limit pubsub 32mb 8mb 60
 maxmemory-clients 5%
-save \"\"
+save 9 8
 replicaof h 1
 requirepass \"a \\\"b\\\"\\n\"
 latency-tracking-info-percentiles \"\"

@@ -1,11 +1,13 @@
 //! What stands between a command and its handler when a gate bit is in force. The fast path skips this file.
 use std::sync::atomic::Ordering;
 
-use crate::cmd::cx::{Client, ReplyMode};
+use crate::cmd::cx::{Caller, Client, ReplyMode};
 use crate::cmd::spec::{Handler, flag, gate};
 use crate::cmd::table::Row;
+use crate::config::P;
 use crate::host::Host;
 use crate::store::Now;
+use crate::wire::Error;
 
 /// Whether the command must wait for CLIENT PAUSE to end. An elapsed pause is cleared on the way.
 pub fn is_paused(row: Row, host: &Host, now: Now) -> bool {
@@ -21,6 +23,25 @@ pub fn is_paused(row: Row, host: &Host, now: Now) -> bool {
         return false;
     }
     true
+}
+
+/// Whether a caller may run a command for developers, by the setting `enable-debug-command`.
+///
+/// # Errors
+/// The refusal, when it may not.
+pub fn allowed(row: Row, host: &Host, caller: &Caller) -> Result<(), Error> {
+    if row.spec.flags & flag::PROTECTED == 0 {
+        return Ok(());
+    }
+    match host.settings().choice(P::ENABLE_DEBUG_COMMAND) {
+        "yes" => Ok(()),
+        "local" if caller.local => Ok(()),
+        _ => Err(Error::err(
+            "DEBUG command not allowed. If the enable-debug-command option is set to \"local\", \
+             you can run it from a local connection, otherwise you need to set this option \
+             in the configuration file, and then restart the server.",
+        )),
+    }
 }
 
 /// Whether the reply of the command that comes now shall be dropped.

@@ -4,3 +4,5 @@ mod gather;
 
 pub mod serve;
 pub mod session;
+pub mod client_commands;
+pub mod commands;

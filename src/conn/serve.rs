@@ -24,6 +24,7 @@ const OUTPUT_BYTES_KEEP: usize = 64 * 1024;
 
 /// Serves one connection to its end.
 pub async fn serve(stream: TcpStream, local: Rc<Local>) {
+    let is_local = stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback());
     let address = |a: std::io::Result<std::net::SocketAddr>| a.map(|a| a.to_string()).unwrap_or_default();
     let (addr, laddr) = (address(stream.peer_addr()), address(stream.local_addr()));
     let host = &local.shared.host;
@@ -34,7 +35,9 @@ pub async fn serve(stream: TcpStream, local: Rc<Local>) {
     local.counters.connections.add(1);
     local.counters.clients.add(1);
 
-    let mut session = Session::new(Client::new(info.clone()), &local);
+    let mut client = Client::new(info.clone());
+    client.caller.local = is_local;
+    let mut session = Session::new(client, &local);
     exchange(&mut session, &local, reader, writer, &info).await;
 
     // From here on nobody may use the descriptor: it is closed, and its number may be used again.

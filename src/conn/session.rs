@@ -352,6 +352,12 @@ impl Session {
             }
         }
         self.input = input;
+        // What CLIENT LIST shows is written once a batch.
+        let info = &self.client.info;
+        if let Some(row) = scratch.commands.last().and_then(|c| c.row) {
+            info.last_command.store(row.id, Ordering::Relaxed);
+        }
+        info.last_ms.store(store.now.ms, Ordering::Relaxed);
         stopped
     }
 
@@ -363,11 +369,12 @@ impl Session {
         let row = match resolve(command.row, args) {
             Ok(row) => row,
             Err(error) => {
+                let before = self.out.buf.len();
                 match command.row {
                     Some(row) => door.reject(row, &error, &mut self.out),
                     None => door.refuse(&error, &mut self.out),
                 }
-                return self.after_slow(self.out.buf.len());
+                return self.after_slow(before);
             }
         };
         if row.gates & (self.client.gates | local.shared.host.gates.load(Ordering::Relaxed)) != 0 {
@@ -390,6 +397,11 @@ impl Session {
             return Some(Stop::Paused);
         }
         let before = self.out.buf.len();
+        if let Err(error) = gates::allowed(row, &local.shared.host, &self.client.caller) {
+            local.door(store.now).reject(row, &error, &mut self.out);
+            return self.after_slow(before);
+        }
+        self.client.info.last_command.store(row.id, Ordering::Relaxed);
         let silent = gates::is_silent(&self.client);
         let stop = self.dispatch(local, store, row, command, args, silent);
         match stop {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use crate::base::clock;
+use crate::rt::sys::shutdown_fd;
 
 /// What others may know of a client.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ pub struct ClientInfo {
     pub addr: String,
     /// Local address as `ip:port`.
     pub laddr: String,
-    /// Socket, -1 once closed. Guarded by `closing`: a killer uses it only while the owner keeps it open.
+    /// Socket, -1 once closed: the owner sets it, under the lock, before it closes the socket.
     pub fd: Mutex<i32>,
     /// Shard that serves it.
     pub shard: AtomicI32,
@@ -110,6 +111,21 @@ impl Clients {
         self.by_id.lock().remove(&id);
     }
 
+    /// The client with an id.
+    pub fn get(&self, id: u64) -> Option<Arc<ClientInfo>> {
+        self.by_id.lock().get(&id).cloned()
+    }
+
+    /// Marks a client to be closed and ends its socket, so that its shard notices. Its shard takes the number of
+    /// the socket out (under the same lock) before it closes it; hence the number cannot mean another socket here.
+    pub fn kill(&self, client: &ClientInfo) {
+        client.killed.store(true, Ordering::Release);
+        let fd = client.fd.lock();
+        if *fd >= 0 {
+            shutdown_fd(*fd);
+        }
+    }
+
     /// All clients, by id.
     pub fn all(&self) -> Vec<Arc<ClientInfo>> {
         self.by_id.lock().values().cloned().collect()
@@ -123,5 +139,29 @@ impl Clients {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn killing_ends_the_socket_only_while_it_is_open() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut theirs = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (ours, _) = listener.accept().unwrap();
+        let clients = Clients::default();
+        let info = Arc::new(ClientInfo::new(clients.next_id(), "a".into(), "b".into(), ours.as_raw_fd(), 0));
+        clients.add(info.clone());
+        clients.kill(&clients.get(info.id).unwrap());
+        assert!(info.killed.load(Ordering::Relaxed));
+        assert_eq!(theirs.read(&mut [0; 1]).unwrap(), 0);
+        *info.fd.lock() = -1;
+        clients.kill(&info);
+        assert!(clients.get(info.id + 1).is_none());
     }
 }

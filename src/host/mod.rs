@@ -6,6 +6,7 @@
 mod clients;
 mod counters;
 mod lazy;
+mod gauges;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -17,6 +18,7 @@ use parking_lot::Mutex;
 pub use clients::{ClientInfo, Clients};
 pub use counters::{CommandCounters, Counter, Counters};
 pub use lazy::LazyFree;
+pub use gauges::{Allocated, Gauges, Memory, Rates, ratio};
 
 use crate::base::{clock, rng::Rng};
 use crate::config::Settings;
@@ -56,6 +58,8 @@ pub struct Host {
     pub port: u16,
     /// The process shall end.
     pub stopping: AtomicBool,
+    /// What is measured from time to time.
+    pub gauges: Gauges,
     started_cycles: u64,
 }
 
@@ -96,6 +100,7 @@ impl Host {
             io_driver: facts.io_driver,
             port: facts.port,
             stopping: AtomicBool::new(false),
+            gauges: Gauges::new(),
             started_cycles: cycles(),
         }
     }

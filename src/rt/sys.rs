@@ -1,6 +1,10 @@
 //! The room for system calls and allocator calls that need unsafe code.
 #![allow(unsafe_code)]
+mod process;
+
 use std::alloc::{GlobalAlloc, Layout};
+
+pub use process::{cpu_seconds, malloc_stats, memory_bytes, purge, shutdown_fd};
 
 use tikv_jemalloc_sys as jemalloc;
 

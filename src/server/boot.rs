@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 
-use crate::config::{P, Settings, VERSION};
+use crate::config::{P, Settings, VERSION, refused_yet};
 use crate::conn::serve;
 use crate::host::{Facts, Host};
 use crate::rt::log::{self, Level, line};
@@ -33,6 +33,9 @@ const STACK_BYTES: usize = 2 << 20;
 /// # Errors
 /// A sentence that says why it could not start.
 pub fn run(mut settings: Settings, config_file: Option<PathBuf>) -> Result<(), String> {
+    if let Some(refusal) = refused_yet(&settings) {
+        return Err(refusal);
+    }
     log::set_level(settings.choice(P::LOGLEVEL));
     let path = settings.path(P::LOGFILE).to_path_buf();
     if !path.as_os_str().is_empty() {
@@ -54,6 +57,8 @@ pub fn run(mut settings: Settings, config_file: Option<PathBuf>) -> Result<(), S
         io_driver: driver.name(),
         port,
     }));
+    // Before any thread is bound to a core: helpers inherit what their maker may use.
+    host.lazy_free.start();
     let (shared, seats) = build(host)?;
     stop_on_signals(&shared)?;
     let next = Arc::new(AtomicUsize::new(0));
@@ -148,8 +153,10 @@ fn build(host: Arc<Host>) -> Result<(Arc<Shared>, Vec<SeatOfShard>), String> {
         controls.push(sender);
         seats.push((receiver, pillow));
     }
-    let in_place = AtomicBool::new(host.settings().choice(P::CROSS_SHARD_FAST_PATH) != "off");
-    Ok((Arc::new(Shared { cells, bells, controls, host, in_place }), seats))
+    let settings = host.settings();
+    let shared = Shared { cells, bells, controls, host, in_place: AtomicBool::new(false) };
+    shared.set_in_place(&settings);
+    Ok((Arc::new(shared), seats))
 }
 
 fn stop_on_signals(shared: &Arc<Shared>) -> Result<(), String> {
@@ -234,9 +241,14 @@ fn welcome(local: &Rc<Local>, stream: TcpStream) {
 
 /// What a shard does from time to time.
 async fn chores(local: Rc<Local>) {
+    let mut ticks = 0u64;
     while !local.shared.host.stopping.load(Ordering::Relaxed) {
         rt::sleep_ms(TICK_MS).await;
         local.ring_all();
+        if local.id == 0 && ticks.is_multiple_of(1000 / TICK_MS) {
+            local.shared.host.sample();
+        }
+        ticks += 1;
         loop {
             let Some(mut store) = local.enter() else { break };
             let more = store.expire_step();

@@ -1,14 +1,36 @@
 //! All rows of all families.
-use crate::cmd;
+use crate::{admin, cmd, conn, obs};
 use crate::cmd::spec::Spec;
+
 use crate::cmd::table::{Table, install};
 
 /// The families, in the order of COMMAND.
 pub fn families() -> Vec<&'static [Spec]> {
-    vec![cmd::generic::COMMANDS, cmd::string::COMMANDS, cmd::bitmap::COMMANDS]
+    vec![
+        cmd::generic::COMMANDS,
+        cmd::string::COMMANDS,
+        cmd::bitmap::COMMANDS,
+        conn::commands::COMMANDS,
+        conn::client_commands::COMMANDS,
+        obs::command::COMMANDS,
+        obs::info::COMMANDS,
+        admin::server::COMMANDS,
+        admin::config::COMMANDS,
+        admin::memory::COMMANDS,
+        admin::debug::COMMANDS,
+    ]
 }
 
 /// Assembles the process's table.
 pub fn assemble() -> &'static Table {
     install(&families())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn rows_keep_the_laws() {
+        let table = super::assemble();
+        assert_eq!(crate::cmd::laws::check_rows(table.rows()), Vec::<String>::new());
+    }
 }

@@ -146,7 +146,6 @@ impl<T> Cell<T> {
 impl<T> Holder<'_, T> {
     /// Leaves the data held, for another thread to [`Cell::adopt`].
     pub fn pass_on(self) {
-        drop(self.data);
         std::mem::forget(self.exit);
     }
 }

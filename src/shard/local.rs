@@ -128,6 +128,7 @@ impl Local {
         store.now = Now::read();
         if store.settings_version != self.shared.host.settings_version() {
             store.refresh_settings(&self.shared.host);
+            self.shared.set_in_place(&store.settings);
         }
         Some(store)
     }

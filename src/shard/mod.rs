@@ -10,11 +10,12 @@ pub mod plan;
 mod sync;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cell::Cell;
 use doorbell::Doorbell;
 
+use crate::config::{P, Settings};
 use crate::host::Host;
 use crate::store::Store;
 
@@ -39,6 +40,13 @@ impl Shared {
         self.cells.len()
     }
 
+    /// Takes over whether reads of other shards' keys are served in place: `auto` means yes, since a read that finds
+    /// the owner busy goes by message anyway.
+    pub fn set_in_place(&self, settings: &Settings) {
+        let in_place = settings.choice(P::CROSS_SHARD_FAST_PATH) != "off" && self.shards() > 1;
+        self.in_place.store(in_place, Ordering::Relaxed);
+    }
+
     /// Sends a rare message.
     pub fn control(&self, shard: usize, message: msg::Control) {
         // A shard that is gone needs no messages.
@@ -48,7 +56,7 @@ impl Shared {
 
     /// Asks every shard to end.
     pub fn stop(&self) {
-        self.host.stopping.store(true, std::sync::atomic::Ordering::SeqCst);
+        self.host.stopping.store(true, Ordering::SeqCst);
         for shard in 0..self.shards() {
             self.control(shard, msg::Control::Stop);
         }

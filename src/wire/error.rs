@@ -41,9 +41,18 @@ pub enum Error {
 }
 
 impl Error {
-    /// An error with the code `ERR`.
+    /// An error with the code `ERR`. Line breaks become spaces: they would end the reply early.
     pub fn err(text: impl fmt::Display) -> Error {
-        Error::Text(Cow::Owned(format!("ERR {text}")))
+        Error::line(format!("ERR {text}"))
+    }
+
+    /// An error that says its own code. Line breaks become spaces.
+    pub fn line(text: String) -> Error {
+        Error::Text(Cow::Owned(if text.contains(['\r', '\n']) {
+            text.replace(['\r', '\n'], " ")
+        } else {
+            text
+        }))
     }
 
     /// The word before the first space, which INFO errorstats counts by.
@@ -86,20 +95,11 @@ pub fn unknown_command<'a>(name: &[u8], args: impl Iterator<Item = &'a [u8]>) ->
         shown.push_str(&format!("'{}' ", String::from_utf8_lossy(&arg[..arg.len().min(room)])));
     }
     let name = String::from_utf8_lossy(&name[..name.len().min(128)]).into_owned();
-    one_line(Error::err(format!("unknown command '{name}', with args beginning with: {shown}")))
+    Error::err(format!("unknown command '{name}', with args beginning with: {shown}"))
 }
 
 /// `ERR unknown subcommand ...` for the container `name` (upper case).
 pub fn unknown_subcommand(sub: &[u8], name: &str) -> Error {
     let sub = String::from_utf8_lossy(&sub[..sub.len().min(128)]).into_owned();
-    one_line(Error::err(format!("unknown subcommand '{sub}'. Try {name} HELP.")))
-}
-
-/// Line breaks would end the reply early.
-fn one_line(error: Error) -> Error {
-    let text = error.to_string();
-    if !text.contains(['\r', '\n']) {
-        return error;
-    }
-    Error::Text(Cow::Owned(text.replace(['\r', '\n'], " ")))
+    Error::err(format!("unknown subcommand '{sub}'. Try {name} HELP."))
 }

@@ -1,0 +1,153 @@
+//! TIME, LOLWUT, SHUTDOWN.
+use std::fmt::Write;
+
+use crate::base::clock;
+use crate::base::rng::Rng;
+use crate::cmd::cx::{ConnCx, Wish};
+use crate::cmd::spec::{Done, Group::Server as S, Spec, flag};
+use crate::config::{REDIS_VERSION, VERSION};
+use crate::wire::{Args, Error, Out};
+
+/// The rows.
+pub const COMMANDS: &[Spec] = &[
+    Spec::conn("lolwut", "[VERSION version]", lolwut)
+        .doc(S, "5.0.0", "Draws a picture, and tells the version.")
+        .without(flag::LOADING | flag::STALE)
+        .with(flag::READONLY | flag::FAST),
+    Spec::conn("shutdown", "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]", shutdown)
+        .doc(S, "1.0.0", "Ends the server.")
+        .with(flag::ADMIN | flag::NOSCRIPT | flag::NO_MULTI | flag::ALLOW_BUSY),
+    Spec::conn("time", "", time)
+        .doc(S, "2.6.0", "Returns the time of the server, in seconds and microseconds.")
+        .with(flag::FAST)
+        .tips(&["nondeterministic_output"]),
+];
+
+fn time(_: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
+    let us = clock::wall_us() as i64;
+    out.array(2);
+    out.bulk_int(us / 1_000_000);
+    out.bulk_int(us % 1_000_000);
+    Ok(())
+}
+
+const COLUMNS: usize = 60;
+const ROWS: usize = 13;
+
+/// An orbit with its focus, and a body on it: at the perigee when `turn` is 0, half round at 0.5.
+fn orbit(turn: f64) -> String {
+    let mut picture = vec![[b' '; COLUMNS]; ROWS];
+    let mut put = |x: f64, y: f64, mark: u8| {
+        let (column, row) = ((x * 27.0 + 29.5).round() as usize, (y * 5.5 + 6.0).round() as usize);
+        picture[row.min(ROWS - 1)][column.min(COLUMNS - 1)] = mark;
+    };
+    let place = |turn: f64| {
+        let (y, x) = (turn * std::f64::consts::TAU).sin_cos();
+        (-x, y)
+    };
+    for step in 0..120 {
+        let (x, y) = place(f64::from(step) / 120.0);
+        put(x, y, b'.');
+    }
+    put(-0.6, 0.0, b'O');
+    let (x, y) = place(turn);
+    put(x, y, b'*');
+    picture.iter().map(|row| String::from_utf8_lossy(row).trim_end().to_string() + "\n").collect()
+}
+
+fn lolwut(_: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    // Every version draws the same picture; further arguments are those of other pictures.
+    if args.left() > 1 && args.keyword("VERSION") {
+        args.int()?;
+    }
+    let mut text = orbit(Rng::from_entropy().below(1000) as f64 / 1000.0);
+    // Writing to a string cannot fail. Clients read the last line.
+    let _ = write!(text, "\nPerigee ver. {VERSION}\nRedis ver. {REDIS_VERSION}\n");
+    out.verbatim("txt", text.as_bytes());
+    Ok(())
+}
+
+/// What SHUTDOWN asks for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ending {
+    Stop,
+    SaveAndStop,
+    Abort,
+}
+
+fn ending(args: &mut Args<'_>) -> Result<Ending, Error> {
+    let (mut save, mut nosave, mut other, mut abort) = (false, false, false, false);
+    while !args.is_done() {
+        if args.keyword("SAVE") {
+            save = true;
+        } else if args.keyword("NOSAVE") {
+            nosave = true;
+        } else if args.keyword("NOW") || args.keyword("FORCE") {
+            other = true;
+        } else if args.keyword("ABORT") {
+            abort = true;
+        } else {
+            return Err(Error::Syntax);
+        }
+    }
+    match (abort, save, nosave) {
+        (true, false, false) if !other => Ok(Ending::Abort),
+        (true, ..) | (_, true, true) => Err(Error::Syntax),
+        (_, true, _) => Ok(Ending::SaveAndStop),
+        _ => Ok(Ending::Stop),
+    }
+}
+
+fn shutdown(cx: &mut ConnCx<'_>, args: &mut Args<'_>, _: &mut Out) -> Done {
+    match ending(args)? {
+        Ending::Stop => cx.client.wish = Wish::Shutdown,
+        Ending::SaveAndStop => {
+            return Err(Error::err("SHUTDOWN SAVE is not available in this version of Perigee"));
+        }
+        Ending::Abort => return Err(Error::err("No shutdown in progress.")),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::hash::KeyHash;
+    use crate::wire::Span;
+
+    #[test]
+    fn the_orbit_is_closed_and_has_a_body() {
+        for turn in [0.0, 0.25, 0.5, 0.999] {
+            let picture = orbit(turn);
+            assert_eq!(picture.lines().count(), ROWS);
+            assert_eq!((picture.matches('*').count(), picture.matches('O').count()), (1, 1));
+            assert!(picture.lines().all(|line| line.len() <= COLUMNS));
+        }
+        let perigee = orbit(0.0);
+        let line = perigee.lines().nth(6).unwrap();
+        assert!(line.find('*') < line.find('O'));
+    }
+
+    #[test]
+    fn words_of_shutdown() {
+        let read = |words: &str| {
+            let line = format!("shutdown {words}");
+            let mut spans = Vec::new();
+            let mut at = 0;
+            for word in line.split(' ') {
+                if !word.is_empty() {
+                    spans.push(Span { at, len: word.len() as u32 });
+                }
+                at += word.len() as u32 + 1;
+            }
+            ending(&mut Args::new(line.as_bytes(), &spans, (0, KeyHash::from_bits(0)))).ok()
+        };
+        assert_eq!(read(""), Some(Ending::Stop));
+        assert_eq!(read("nosave NOW force"), Some(Ending::Stop));
+        assert_eq!(read("save"), Some(Ending::SaveAndStop));
+        assert_eq!(read("abort"), Some(Ending::Abort));
+        for bad in ["save nosave", "abort now", "abort save", "x"] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+}

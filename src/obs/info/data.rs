@@ -1,0 +1,144 @@
+//! Sections about the data: memory, persistence, keyspace.
+use super::Text;
+use crate::cmd::cx::ReadCx;
+use crate::config::P;
+use crate::host::{Allocated, ratio};
+use crate::rt::sys;
+use crate::store::count_keys;
+
+/// Bytes with two decimals and a unit, as INFO prints them.
+fn human_bytes(bytes: u64) -> String {
+    if bytes < 1024 {
+        return format!("{bytes}B");
+    }
+    let (mut number, mut unit) = (bytes as f64 / 1024.0, 0);
+    const UNITS: &[u8] = b"KMGTP";
+    while number >= 1024.0 && unit + 1 < UNITS.len() {
+        number /= 1024.0;
+        unit += 1;
+    }
+    format!("{number:.2}{}", char::from(UNITS[unit]))
+}
+
+fn bytes_and_human(text: &mut Text, name: &str, bytes: u64) {
+    text.field(name, bytes);
+    text.field(&format!("{name}_human"), human_bytes(bytes));
+}
+
+pub(super) fn memory(cx: &ReadCx<'_>, text: &mut Text) {
+    let memory = cx.host.memory();
+    let settings = cx.host.settings();
+    let Allocated { allocated, active, resident } = memory.allocator;
+    text.section("Memory");
+    bytes_and_human(text, "used_memory", allocated);
+    bytes_and_human(text, "used_memory_rss", memory.rss);
+    bytes_and_human(text, "used_memory_peak", memory.peak);
+    text.field("used_memory_peak_perc", format_args!("{:.2}%", 100.0 * ratio(allocated, memory.peak)));
+    text.field("used_memory_overhead", memory.startup.min(allocated));
+    text.field("used_memory_startup", memory.startup);
+    text.field("used_memory_dataset", memory.dataset());
+    let share = 100.0 * ratio(memory.dataset(), allocated.saturating_sub(memory.startup));
+    text.field("used_memory_dataset_perc", format_args!("{share:.2}%"));
+    text.field("allocator_allocated", allocated);
+    text.field("allocator_active", active);
+    text.field("allocator_resident", resident);
+    text.field("allocator_muzzy", 0);
+    bytes_and_human(text, "total_system_memory", sys::memory_bytes().1);
+    text.zeros(&["used_memory_lua", "used_memory_vm_eval"]);
+    text.field("used_memory_lua_human", "0B");
+    text.zeros(&[
+        "used_memory_scripts_eval",
+        "number_of_cached_scripts",
+        "number_of_functions",
+        "number_of_libraries",
+    ]);
+    text.zeros(&["used_memory_vm_functions", "used_memory_vm_total"]);
+    text.field("used_memory_vm_total_human", "0B");
+    text.zeros(&["used_memory_functions", "used_memory_scripts"]);
+    text.field("used_memory_scripts_human", "0B");
+    bytes_and_human(text, "maxmemory", settings.memory(P::MAXMEMORY));
+    text.field("maxmemory_policy", settings.choice(P::MAXMEMORY_POLICY));
+    let mut fragmentation = |name: &str, unit: &str, outer: u64, inner: u64| {
+        text.field(&format!("{name}_ratio"), format_args!("{:.2}", ratio(outer, inner)));
+        text.field(&format!("{name}_{unit}"), outer as i64 - inner as i64);
+    };
+    fragmentation("allocator_frag", "bytes", active, allocated);
+    fragmentation("allocator_rss", "bytes", resident, active);
+    fragmentation("rss_overhead", "bytes", memory.rss, resident);
+    fragmentation("mem_fragmentation", "bytes", memory.rss, allocated);
+    text.zeros(&[
+        "mem_not_counted_for_evict",
+        "mem_replication_backlog",
+        "mem_total_replication_buffers",
+        "mem_replica_full_sync_buffer",
+        "mem_clients_slaves",
+        "mem_clients_normal",
+        "mem_cluster_links",
+        "mem_aof_buffer",
+    ]);
+    text.field("mem_allocator", "jemalloc-5.3.0");
+    text.zeros(&[
+        "mem_overhead_db_hashtable_rehashing",
+        "active_defrag_running",
+        "lazyfree_pending_objects",
+        "lazyfreed_objects",
+    ]);
+}
+
+pub(super) fn persistence(cx: &ReadCx<'_>, text: &mut Text) {
+    text.section("Persistence");
+    text.zeros(&["loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"]);
+    text.field("current_fork_perc", "0.00");
+    text.zeros(&["current_save_keys_processed", "current_save_keys_total"]);
+    text.field("rdb_changes_since_last_save", cx.host.sum(|c| &c.dirty));
+    text.field("rdb_bgsave_in_progress", 0);
+    text.field("rdb_last_save_time", cx.host.started_us / 1_000_000);
+    text.field("rdb_last_bgsave_status", "ok");
+    text.field("rdb_last_bgsave_time_sec", -1);
+    text.field("rdb_current_bgsave_time_sec", -1);
+    text.zeros(&[
+        "rdb_saves",
+        "rdb_last_cow_size",
+        "rdb_last_load_keys_expired",
+        "rdb_last_load_keys_loaded",
+    ]);
+    text.zeros(&["aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled"]);
+    text.field("aof_last_rewrite_time_sec", -1);
+    text.field("aof_current_rewrite_time_sec", -1);
+    text.field("aof_last_bgrewrite_status", "ok");
+    text.zeros(&["aof_rewrites", "aof_rewrites_consecutive_failures"]);
+    text.field("aof_last_write_status", "ok");
+    text.zeros(&["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"]);
+}
+
+pub(super) fn keyspace(cx: &ReadCx<'_>, text: &mut Text) {
+    text.section("Keyspace");
+    for index in 0..cx.host.settings().int(P::DATABASES) as u32 {
+        let (keys, expires) = count_keys(cx.all(), index);
+        if keys > 0 {
+            let value = format_args!("keys={keys},expires={expires},avg_ttl=0,subexpiry=0");
+            text.line(format_args!("db{index}:{value}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_for_people() {
+        let cases = [
+            (0, "0B"),
+            (1023, "1023B"),
+            (1024, "1.00K"),
+            (692_952, "676.71K"),
+            (25_276_510_208, "23.54G"),
+            (1 << 20, "1.00M"),
+            (u64::MAX, "16384.00P"),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(human_bytes(bytes), text);
+        }
+    }
+}

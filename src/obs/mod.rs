@@ -1,0 +1,3 @@
+//! What the server tells of itself: COMMAND and INFO. Floor 5.
+pub mod command;
+pub mod info;
