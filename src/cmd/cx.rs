@@ -8,8 +8,8 @@ use crate::base::hash::KeyHash;
 use crate::config::{P, Settings};
 use crate::ds::raw::block::{BlockMut, BlockRef, NewValue, Payload};
 use crate::host::{ClientInfo, Counters, Host};
-use crate::store::{Now, Store};
 use crate::store::db::{Found, Next, Ttl};
+use crate::store::{Now, Store};
 use crate::wire::{Error, Key, Protocol};
 
 /// Who asks, in the form that travels with a command to another shard.
@@ -76,7 +76,9 @@ impl<'a> ReadCx<'a> {
     pub fn store(&self, hash: KeyHash) -> &'a Store {
         match self.stores {
             ReadStores::One(store) => store,
-            ReadStores::Many(stores) => stores[hash.shard(stores.len())].expect("the plan holds every key's shard"),
+            ReadStores::Many(stores) => {
+                stores[hash.shard(stores.len())].expect("the plan holds every key's shard")
+            }
         }
     }
 
@@ -124,6 +126,18 @@ impl<'a> ReadCx<'a> {
         self.store(key.hash).settings.memory(P::PROTO_MAX_BULK_LEN)
     }
 
+    /// Looks a key up without its value: counts a hit or miss, marks no use.
+    #[inline]
+    pub fn look(&self, key: Key<'_>) -> Option<BlockRef<'a>> {
+        let found = self.peek(key);
+        if found.is_some() {
+            self.counters.hits.add(1)
+        } else {
+            self.counters.misses.add(1)
+        }
+        found
+    }
+
     /// Asks the processor for the buckets, then the blocks, of keys that are looked up next.
     pub fn prefetch<'k>(&self, keys: impl Iterator<Item = Key<'k>> + Clone) {
         for key in keys.clone() {
@@ -166,7 +180,14 @@ impl WriteCx<'_> {
     /// follows does the first, and Redis counts hits of reading commands only where they read for the client.
     #[inline]
     pub fn find(&mut self, key: Key<'_>) -> Option<BlockRef<'_>> {
-        let (db, now_ms) = (self.caller.db, self.now.ms);
+        let db = self.caller.db;
+        self.find_in(db, key)
+    }
+
+    /// [`WriteCx::find`] in any database.
+    #[inline]
+    pub fn find_in(&mut self, db: u32, key: Key<'_>) -> Option<BlockRef<'_>> {
+        let now_ms = self.now.ms;
         let store = self.store(key.hash);
         if matches!(store.find(db, key, now_ms), Found::Due) {
             store.clear_due(db, key);
@@ -229,11 +250,19 @@ impl WriteCx<'_> {
         self.store(key.hash).settings.memory(P::PROTO_MAX_BULK_LEN)
     }
 
-    /// The live key, counted as a read: hit or miss.
+    /// The live key as a read finds it: counts a hit or miss, marks the use.
     pub fn find_counted(&mut self, key: Key<'_>) -> Option<BlockRef<'_>> {
-        let counters = self.counters;
+        let (counters, access, no_touch) = (self.counters, self.now.access, self.caller.no_touch);
         let found = self.find(key);
-        if found.is_some() { counters.hits.add(1) } else { counters.misses.add(1) }
+        match found {
+            Some(block) => {
+                counters.hits.add(1);
+                if !no_touch {
+                    block.touch(access);
+                }
+            }
+            None => counters.misses.add(1),
+        }
         found
     }
 

@@ -313,7 +313,9 @@ impl Spec {
             }
         };
         let has = |bit| self.flags & bit != 0;
-        add(self.group.category());
+        if !matches!(self.handler, Handler::Container) {
+            add(self.group.category());
+        }
         if has(flag::WRITE) {
             add("write");
         }

@@ -246,6 +246,17 @@ mod tests {
     }
 
     #[test]
+    fn a_carry_passes_through_words_without_a_match() {
+        let b = [&b"x"[..], &[b'q'; 150], b"x"].concat();
+        assert_eq!(length(&[&b"x"[..], &[b'z'; 200]].concat(), &b), 1);
+        assert_eq!(length(&b, &b), 152);
+        assert_eq!(
+            subsequence(b"x", &b, NO_LIMIT).unwrap(),
+            (b"x".to_vec(), vec![range((0, 0), (151, 151))])
+        );
+    }
+
+    #[test]
     fn sizes_are_refused_where_the_table_would_pass_the_limit() {
         assert_eq!(check_size(9, 9, 400), Ok(()));
         assert_eq!(check_size(9, 9, 399), Err(TooLarge::Table));

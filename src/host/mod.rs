@@ -5,6 +5,7 @@
 //! are an immutable snapshot that is republished whole.
 mod clients;
 mod counters;
+mod lazy;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -15,6 +16,7 @@ use parking_lot::Mutex;
 
 pub use clients::{ClientInfo, Clients};
 pub use counters::{CommandCounters, Counter, Counters};
+pub use lazy::LazyFree;
 
 use crate::base::{clock, rng::Rng};
 use crate::config::Settings;
@@ -32,6 +34,8 @@ pub struct Host {
     pub counters: Vec<Arc<Counters>>,
     /// Connected clients.
     pub clients: Clients,
+    /// Where large things are freed; stores hold it too.
+    pub lazy_free: Arc<LazyFree>,
     /// Server-wide gate bits.
     pub gates: Gates,
     /// Until when clients are paused, milliseconds since the epoch.
@@ -81,6 +85,7 @@ impl Host {
             settings_writer: Mutex::new(()),
             counters: (0..facts.shards).map(|_| Arc::new(Counters::new(facts.commands))).collect(),
             clients: Clients::default(),
+            lazy_free: Arc::default(),
             gates: AtomicU32::new(0),
             pause_until_ms: AtomicU64::new(0),
             run_id: rng.hex(40),

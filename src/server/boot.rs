@@ -134,7 +134,8 @@ fn build(host: Arc<Host>) -> Result<(Arc<Shared>, Vec<SeatOfShard>), String> {
         button.set_nonblocking(true).map_err(|e| e.to_string())?;
         let bell = Arc::new(Doorbell::new(Some(button)));
         let ring = bell.clone();
-        let store = Store::new(host.settings(), host.counters[id].clone());
+        let mut store = Store::new(host.settings(), host.counters[id].clone());
+        store.lazy_free = Some(host.lazy_free.clone());
         cells.push(Cell::new(
             store,
             shards == 1,

@@ -5,7 +5,7 @@ use crate::cmd::table::{Table, install};
 
 /// The families, in the order of COMMAND.
 pub fn families() -> Vec<&'static [Spec]> {
-    vec![cmd::string::COMMANDS]
+    vec![cmd::generic::COMMANDS, cmd::string::COMMANDS, cmd::bitmap::COMMANDS]
 }
 
 /// Assembles the process's table.

@@ -1,6 +1,5 @@
 //! One database of one shard, and the store's operations on keys.
 use super::{Effect, Now, Store};
-use crate::base::hash::KeyHash;
 use crate::ds::raw::block::{Block, BlockMut, BlockRef, NewValue};
 use crate::ds::raw::dash::{Dash, Slot};
 use crate::wire::Key;
@@ -25,6 +24,19 @@ pub enum Ttl {
     Clear,
     /// Milliseconds since the epoch.
     At(u64),
+}
+
+/// What a command makes of a key's deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeadlineChange {
+    /// It stays as it is.
+    Keep,
+    /// None from now on.
+    Clear,
+    /// Milliseconds since the epoch, in the future.
+    Set(u64),
+    /// It has come already: the key goes.
+    Delete,
 }
 
 impl Db {
@@ -65,15 +77,22 @@ pub enum Found<'a> {
     Absent,
 }
 
-/// Gives the key in `slot` a value, without a move of its block where that is possible. Its deadline stays.
+/// Gives the key in `slot` a value, without a move of its block where that is possible. Its deadline stays. Returns the
+/// block that was replaced.
 #[inline]
-fn set_value(slot: &mut Slot<'_, Block>, key: Key<'_>, value: NewValue<'_>, access: u32, marks: u32) {
+fn set_value(
+    slot: &mut Slot<'_, Block>,
+    key: Key<'_>,
+    value: NewValue<'_>,
+    access: u32,
+    marks: u32,
+) -> Option<Block> {
     if slot.view_mut().store(&value) {
         slot.view_mut().set_marks(marks);
-    } else {
-        let deadline = slot.view().deadline_ms();
-        drop(slot.replace(Block::new(key.bytes, value, deadline, access, marks)));
+        return None;
     }
+    let deadline = slot.view().deadline_ms();
+    Some(slot.replace(Block::new(key.bytes, value, deadline, access, marks)))
 }
 
 impl Store {
@@ -95,26 +114,32 @@ impl Store {
     }
 
     fn remove_as(&mut self, db: u32, key: Key<'_>, effect: Effect) -> bool {
-        let Some(base) = self.dbs[db as usize].as_deref_mut() else { return false };
-        let Some(slot) = base.table.slot(key.hash, key.bytes) else { return false };
-        drop(Db::take(slot, &mut base.deadlines));
+        self.take_as(db, key, effect).map(|(block, effect)| {
+            self.discard(block);
+            effect
+        }) == Some(effect)
+    }
+
+    /// Takes a key out; one whose time has come counts as expired, whatever `effect` says.
+    fn take_as(&mut self, db: u32, key: Key<'_>, effect: Effect) -> Option<(Block, Effect)> {
+        let now_ms = self.now.ms;
+        let base = self.dbs[db as usize].as_deref_mut()?;
+        let slot = base.table.slot(key.hash, key.bytes)?;
+        let effect = if is_due(slot.view(), now_ms) { Effect::Expired } else { effect };
+        let block = Db::take(slot, &mut base.deadlines);
         self.settle(db, key, effect);
-        true
+        Some((block, effect))
     }
 
     /// Deletes a key. `false`: it was not there.
     pub fn remove(&mut self, db: u32, key: Key<'_>) -> bool {
-        self.clear_due(db, key);
         self.remove_as(db, key, Effect::Deleted)
     }
 
     /// Takes a key out, to put it elsewhere.
     pub fn take(&mut self, db: u32, key: Key<'_>) -> Option<Block> {
-        self.clear_due(db, key);
-        let base = self.dbs[db as usize].as_deref_mut()?;
-        let block = Db::take(base.table.slot(key.hash, key.bytes)?, &mut base.deadlines);
-        self.settle(db, key, Effect::Deleted);
-        Some(block)
+        let (block, effect) = self.take_as(db, key, Effect::Deleted)?;
+        (effect == Effect::Deleted).then_some(block)
     }
 
     /// Makes or replaces a key. Without a move of its block where value and deadline allow it.
@@ -144,20 +169,30 @@ impl Store {
             slot.view_mut().set_marks(marks);
             slot.view().touch(access);
         } else {
-            drop(slot.replace(Block::new(key.bytes, value, after, access, marks)));
+            let old = slot.replace(Block::new(key.bytes, value, after, access, marks));
             base.note(before, after);
+            self.discard(old);
         }
         self.settle(db, key, Effect::Written);
     }
 
-    /// Puts a block in under its own key (which must be absent).
-    pub fn place(&mut self, db: u32, hash: KeyHash, block: Block) {
+    /// Puts a block in under its own key, which is `key`, instead of whatever is there.
+    pub fn place(&mut self, db: u32, key: Key<'_>, block: Block) {
+        debug_assert_eq!(block.view().key(), key.bytes);
         let base = self.db_mut(db);
         let deadline = block.view().deadline_ms();
-        let bytes = block.view().key().to_vec();
-        base.table.insert(hash, block);
-        base.note(None, deadline);
-        self.settle(db, Key { bytes: &bytes, hash }, Effect::Written);
+        let old = match base.table.slot(key.hash, key.bytes) {
+            Some(mut slot) => Some(slot.replace(block)),
+            None => {
+                base.table.insert(key.hash, block);
+                None
+            }
+        };
+        base.note(old.as_ref().and_then(|old| old.view().deadline_ms()), deadline);
+        if let Some(old) = old {
+            self.discard(old);
+        }
+        self.settle(db, key, Effect::Written);
     }
 
     /// Hands the live key out for a change, `None` when there is none (one whose time has come is deleted on the
@@ -173,23 +208,21 @@ impl Store {
         change: impl FnOnce(Option<BlockMut<'_>>) -> Result<(T, Next<'v>), E>,
     ) -> Result<T, E> {
         let Now { ms: now_ms, access } = self.now;
-        let found = self.dbs[db as usize].as_deref_mut().and_then(|base| base.table.slot(key.hash, key.bytes));
+        let found =
+            self.dbs[db as usize].as_deref_mut().and_then(|base| base.table.slot(key.hash, key.bytes));
         if let Some(mut slot) = found {
             if !is_due(slot.view(), now_ms) {
                 slot.view().touch(access);
                 let (result, next) = change(Some(slot.view_mut()))?;
-                let changed = match next {
-                    Next::Same => false,
-                    Next::Edited => true,
-                    Next::Put(value, marks) => {
-                        set_value(&mut slot, key, value, access, marks);
-                        true
-                    }
-                    Next::Recode(value, marks) => {
-                        set_value(&mut slot, key, value, access, marks);
-                        false
-                    }
+                let (changed, old) = match next {
+                    Next::Same => (false, None),
+                    Next::Edited => (true, None),
+                    Next::Put(value, marks) => (true, set_value(&mut slot, key, value, access, marks)),
+                    Next::Recode(value, marks) => (false, set_value(&mut slot, key, value, access, marks)),
                 };
+                if let Some(old) = old {
+                    self.discard(old);
+                }
                 if changed {
                     self.settle(db, key, Effect::Written);
                 }
@@ -208,16 +241,183 @@ impl Store {
 
     /// Sets or clears a key's deadline. `false`: no such key.
     pub fn set_deadline(&mut self, db: u32, key: Key<'_>, deadline_ms: Option<u64>) -> bool {
-        self.clear_due(db, key);
-        let Some(base) = self.dbs[db as usize].as_deref_mut() else { return false };
-        let Some(mut slot) = base.table.slot(key.hash, key.bytes) else { return false };
+        let change = deadline_ms.map_or(DeadlineChange::Clear, DeadlineChange::Set);
+        self.change_deadline(db, key, |_| change).is_some()
+    }
+
+    /// Changes a key's deadline as `decide` wants it; returns what that was. `None`: no such key.
+    pub fn change_deadline(
+        &mut self,
+        db: u32,
+        key: Key<'_>,
+        decide: impl FnOnce(BlockRef<'_>) -> DeadlineChange,
+    ) -> Option<DeadlineChange> {
+        let now_ms = self.now.ms;
+        let base = self.dbs[db as usize].as_deref_mut()?;
+        let mut slot = base.table.slot(key.hash, key.bytes)?;
+        if is_due(slot.view(), now_ms) {
+            self.clear_due(db, key);
+            return None;
+        }
+        let change = decide(slot.view());
+        let after = match change {
+            DeadlineChange::Keep => return Some(change),
+            DeadlineChange::Clear => None,
+            DeadlineChange::Set(ms) => Some(ms),
+            DeadlineChange::Delete => {
+                self.remove_as(db, key, Effect::Deleted);
+                return Some(change);
+            }
+        };
         let before = slot.view().deadline_ms();
-        let moved = deadline_ms.is_some_and(|ms| slot.move_deadline(ms));
-        if !moved && before != deadline_ms {
-            slot.update(|block| block.with_deadline(deadline_ms));
-            base.note(before, deadline_ms);
+        let moved = after.is_some_and(|ms| slot.move_deadline(ms));
+        if !moved && before != after {
+            slot.update(|block| block.with_deadline(after));
+            base.note(before, after);
         }
         self.settle(db, key, Effect::Deadline);
-        true
+        Some(change)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::ds::raw::block::Payload;
+    use crate::host::Counters;
+
+    fn store() -> Store {
+        let mut store = Store::new(Arc::default(), Arc::new(Counters::new(0)));
+        store.now = Now { ms: 1_000, access: 1 };
+        store
+    }
+
+    fn put(store: &mut Store, key: &[u8], ttl: Ttl) {
+        store.put(0, Key::new(key), NewValue::Int(1), ttl, 0);
+    }
+
+    fn deadlines(store: &Store) -> usize {
+        let db = store.db(0).unwrap();
+        let mut counted = 0;
+        db.table.for_each(|block| counted += usize::from(block.deadline_ms().is_some()));
+        assert_eq!(db.deadlines, counted);
+        counted
+    }
+
+    #[test]
+    fn deadlines_are_counted() {
+        let mut store = store();
+        let (a, b) = (Key::new(b"a"), Key::new(b"b"));
+        put(&mut store, b"a", Ttl::At(2_000));
+        put(&mut store, b"b", Ttl::At(2_000));
+        assert_eq!(deadlines(&store), 2);
+        let block = store.take(0, a).unwrap();
+        assert_eq!(deadlines(&store), 1);
+        store.place(0, b, block.with_key(b"b"));
+        assert_eq!(deadlines(&store), 1);
+        store.place(0, b, Block::new(b"b", NewValue::Int(7), None, 0, 0));
+        assert_eq!(deadlines(&store), 0);
+        assert!(store.set_deadline(0, b, Some(3_000)) && deadlines(&store) == 1);
+        assert!(store.set_deadline(0, b, None) && deadlines(&store) == 0);
+        assert!(matches!(store.find(0, b, 1_000), Found::Live(block) if block.payload() == Payload::Int(7)));
+        assert!(!store.set_deadline(0, a, Some(3_000)));
+    }
+
+    #[test]
+    fn what_is_due_is_absent_to_every_change() {
+        let mut store = store();
+        let changes: [fn(&mut Store, Key<'_>) -> bool; 4] = [
+            |store, key| store.remove(0, key),
+            |store, key| store.take(0, key).is_some(),
+            |store, key| store.set_deadline(0, key, None),
+            |store, key| store.change_deadline(0, key, |_| DeadlineChange::Delete).is_some(),
+        ];
+        for (round, change) in changes.into_iter().enumerate() {
+            put(&mut store, b"k", Ttl::At(1_000));
+            assert!(!change(&mut store, Key::new(b"k")));
+            assert_eq!((store.key_count(0), deadlines(&store)), (0, 0));
+            assert_eq!(store.counters.expired_keys.get(), round as u64 + 1);
+        }
+    }
+
+    #[test]
+    fn deadlines_change_as_decided() {
+        let mut store = store();
+        let key = Key::new(b"k");
+        put(&mut store, b"k", Ttl::Clear);
+        for change in [DeadlineChange::Set(5_000), DeadlineChange::Keep] {
+            assert_eq!(store.change_deadline(0, key, |_| change), Some(change));
+            assert!(matches!(store.find(0, key, 1_000), Found::Live(b) if b.deadline_ms() == Some(5_000)));
+        }
+        store.change_deadline(0, key, |_| DeadlineChange::Delete);
+        assert!(matches!(store.find(0, key, 1_000), Found::Absent));
+        assert_eq!(deadlines(&store), 0);
+    }
+}
+
+#[cfg(test)]
+mod update_tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::config::Settings;
+    use crate::ds::raw::block::{MARK_EDITED, Payload};
+    use crate::host::Counters;
+
+    const NEVER_MS: u64 = u64::MAX;
+
+    fn store_with(key: Key<'_>, value: NewValue<'_>, ttl: Ttl) -> Store {
+        let mut store = Store::new(Arc::new(Settings::default()), Arc::new(Counters::new(1)));
+        store.put(0, key, value, ttl, 0);
+        store
+    }
+
+    fn change(store: &mut Store, key: Key<'_>, next: Result<Next<'static>, ()>) -> Result<bool, ()> {
+        store.update(0, key, |block| Ok((block.is_some(), next?)))
+    }
+
+    #[test]
+    fn updates_keep_the_deadline() {
+        let key = Key::new(b"key");
+        for value in [NewValue::Int(1), NewValue::Bytes(b"abc"), NewValue::Heap(vec![7; 20_000])] {
+            let mut store = store_with(key, value, Ttl::At(NEVER_MS));
+            for next in [NewValue::Int(5), NewValue::Bytes(b"xyz"), NewValue::Heap(vec![1; 30_000])] {
+                assert_eq!(change(&mut store, key, Ok(Next::Put(next, MARK_EDITED))), Ok(true));
+                let Found::Live(block) = store.find(0, key, 0) else { panic!("the key stays") };
+                assert_eq!((block.deadline_ms(), block.marks()), (Some(NEVER_MS), MARK_EDITED));
+            }
+            assert_eq!(store.db(0).map(|db| (db.table.len(), db.deadlines)), Some((1, 1)));
+        }
+    }
+
+    #[test]
+    fn updates_find_no_key_whose_time_has_come() {
+        let key = Key::new(b"key");
+        let mut store = store_with(key, NewValue::Int(1), Ttl::At(1));
+        assert_eq!(change(&mut store, key, Ok(Next::Put(NewValue::Int(2), 0))), Ok(false));
+        let Found::Live(block) = store.find(0, key, 0) else { panic!("the key was made anew") };
+        assert_eq!((block.payload(), block.deadline_ms()), (Payload::Int(2), None));
+        assert_eq!(store.counters.expired_keys.get(), 1);
+        assert_eq!(store.db(0).map(|db| (db.table.len(), db.deadlines)), Some((1, 0)));
+    }
+
+    #[test]
+    fn only_changes_are_settled() {
+        let (key, other) = (Key::new(b"key"), Key::new(b"other"));
+        let mut store = store_with(key, NewValue::Int(1), Ttl::Clear);
+        let dirty = |store: &Store| store.counters.dirty.get();
+        let before = dirty(&store);
+        assert_eq!(change(&mut store, key, Err(())), Err(()));
+        assert_eq!(change(&mut store, other, Err(())), Err(()));
+        assert_eq!(change(&mut store, key, Ok(Next::Same)), Ok(true));
+        assert_eq!(change(&mut store, key, Ok(Next::Recode(NewValue::Bytes(b"1"), MARK_EDITED))), Ok(true));
+        assert_eq!(change(&mut store, other, Ok(Next::Same)), Ok(false));
+        assert_eq!((dirty(&store), store.db(0).map(|db| db.table.len())), (before, Some(1)));
+        assert_eq!(change(&mut store, key, Ok(Next::Edited)), Ok(true));
+        assert_eq!(change(&mut store, key, Ok(Next::Put(NewValue::Int(2), 0))), Ok(true));
+        assert_eq!(change(&mut store, other, Ok(Next::Put(NewValue::Int(2), 0))), Ok(false));
+        assert_eq!(dirty(&store), before + 3);
     }
 }

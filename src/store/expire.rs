@@ -3,7 +3,6 @@
 //! Must stay true: a segment is opened only when its earliest deadline has come; one step is bounded in segments
 //! and in keys, so that a shard is never held up for long.
 use super::{Effect, Store};
-use crate::base::hash::KeyHash;
 use crate::wire::Key;
 
 /// Segment headers looked at in one step and database.
@@ -45,9 +44,9 @@ impl Store {
             base.table.take_due(now_ms, base.due_at, SEGMENTS_STEP, KEYS_STEP, &mut |block| gone.push(block));
         base.due_at = at;
         base.deadlines -= taken;
-        for block in &gone {
-            let bytes = block.view().key();
-            self.settle(index, Key { bytes, hash: KeyHash::of(bytes) }, Effect::Expired);
+        for block in gone {
+            self.settle(index, Key::new(block.view().key()), Effect::Expired);
+            self.discard(block);
         }
         taken
     }

@@ -11,8 +11,12 @@ use db::Db;
 
 use crate::base::clock;
 use crate::config::{P, Settings};
-use crate::host::Counters;
+use crate::ds::raw::block::Block;
+use crate::host::{Counters, LazyFree};
 use crate::wire::Key;
+
+/// A value with a heap vector of at least this size is freed in the background.
+const LAZY_BYTES_MIN: usize = 1 << 20;
 
 /// What a change did to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +67,8 @@ pub struct Store {
     pub counters: Arc<Counters>,
     /// Active expiry runs (DEBUG SET-ACTIVE-EXPIRE).
     pub active_expiry: bool,
+    /// Where large things are freed; without it they are freed on the spot.
+    pub lazy_free: Option<Arc<LazyFree>>,
     expiry: expire::Progress,
 }
 
@@ -77,6 +83,7 @@ impl Store {
             settings_version: 0,
             counters,
             active_expiry: true,
+            lazy_free: None,
             expiry: expire::Progress::default(),
         }
     }
@@ -97,6 +104,11 @@ impl Store {
     #[inline]
     pub fn db(&self, index: u32) -> Option<&Db> {
         self.dbs.get(index as usize)?.as_deref()
+    }
+
+    /// Number of keys of a database, those whose time has come included.
+    pub fn key_count(&self, db: u32) -> usize {
+        self.db(db).map_or(0, |db| db.table.len())
     }
 
     #[inline]
@@ -132,6 +144,29 @@ impl Store {
         let keys = taken.as_ref().map_or(0, |db| db.table.len());
         self.counters.dirty.add(keys as u64);
         taken
+    }
+
+    /// Empties one database and has it freed in the background; returns how many keys it had.
+    pub fn flush_db(&mut self, index: u32) -> usize {
+        let Some(db) = self.take_db(index) else { return 0 };
+        let keys = db.table.len();
+        if let Some(lazy) = self.lazy_free.as_deref()
+            && keys > 0
+        {
+            lazy.drop_later(db, keys as u64);
+        }
+        keys
+    }
+
+    /// Frees a key that is out of its table; a large one in the background.
+    #[inline]
+    fn discard(&self, block: Block) {
+        if block.view().vector_bytes() < LAZY_BYTES_MIN {
+            return;
+        }
+        if let Some(lazy) = self.lazy_free.as_deref() {
+            lazy.drop_later(Box::new(block), 1);
+        }
     }
 
     /// The one exit for changes: whoever must know of a change learns of it here.

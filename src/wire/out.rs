@@ -124,6 +124,20 @@ impl Out {
         self.head(b'*', n as u64);
     }
 
+    /// Where the next reply will start, for [`Out::insert_at`].
+    pub fn mark(&self) -> usize {
+        self.buf.len()
+    }
+
+    /// Has `f` write what must come at `mark`, before all that was written since: the head of an array whose
+    /// length was not known.
+    pub fn insert_at(&mut self, mark: usize, f: impl FnOnce(&mut Out)) {
+        let end = self.buf.len();
+        f(self);
+        let inserted = self.buf.len() - end;
+        self.buf[mark..].rotate_right(inserted);
+    }
+
     /// A map of `pairs` keys and values that follow, in turns.
     pub fn map(&mut self, pairs: usize) {
         if self.is3() { self.head(b'%', pairs as u64) } else { self.head(b'*', 2 * pairs as u64) }
@@ -190,6 +204,18 @@ mod tests {
             String::from_utf8(out.buf).unwrap()
         };
         (text(Protocol::Resp2), text(Protocol::Resp3))
+    }
+
+    #[test]
+    fn heads_come_later() {
+        let late = |o: &mut Out| {
+            o.ok();
+            let mark = o.mark();
+            o.int(1);
+            o.bulk(b"two");
+            o.insert_at(mark, |o| o.array(2));
+        };
+        assert_eq!(both(late).0, "+OK\r\n*2\r\n:1\r\n$3\r\ntwo\r\n");
     }
 
     #[test]

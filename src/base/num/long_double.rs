@@ -109,7 +109,8 @@ impl LongDouble {
         let (high, low) = (u128::from(large.significand) << 62, u128::from(small.significand) << 62);
         let shifted = match low.checked_shr(distance) {
             Some(shifted) => shifted | u128::from(shifted << distance != low),
-            None => 1,
+            // Far below the guard bits it cannot tip the rounding: the larger number alone is no tie.
+            None => 0,
         };
         let same_sign = large.negative == small.negative;
         let (sum, flipped) = match high.checked_sub(shifted) {
@@ -431,6 +432,8 @@ mod tests {
         ("0", "0", Ok("0")),
         ("0", "-0", Ok("0")),
         ("-0", "-0", Ok("0")),
+        ("18446744073709551616", "0x1p0", Ok("18446744073709551616")),
+        ("18446744073709551616", "0x1.0000000000000002p0", Ok("18446744073709551618")),
         ("10.50", "0.1", Ok("10.6")),
         ("5.0e3", "200", Ok("5200")),
         ("3", "1.1", Ok("4.1")),
@@ -539,6 +542,8 @@ mod tests {
             sum(&format!("18446744073709551616.{}", "9".repeat(4_000)), "0").unwrap(),
             "18446744073709551616"
         );
+        let hex = format!("0x10000000000000001.{}1", "0".repeat(40));
+        assert_eq!(sum(&hex, "0").unwrap(), "18446744073709551618");
         assert_eq!(sum(&"0".repeat(TEXT_LEN_END - 1), "0"), Ok("0".into()));
         assert_eq!(sum(&"0".repeat(TEXT_LEN_END), "0"), Err(NotAFloat));
         assert_eq!(sum(&format!("0.{}1e5000", "0".repeat(4_999)), "0"), Ok("1".into()));
@@ -563,6 +568,18 @@ mod tests {
         assert!(LongDouble::from_f64(f64::NAN).is_none());
         assert!(LongDouble::parse(b"-inf").unwrap().is_infinite());
         assert!(!LongDouble::parse(b"1e4000").unwrap().is_infinite());
+    }
+
+    #[test]
+    fn no_low_limb_is_forgotten_in_a_tie() {
+        // (2^64 + 1) * 2^200, halfway between two numbers, and a little more.
+        let rounded = |low: [u64; 3]| {
+            let limbs = [&low[..], &[1 << 8, 1 << 8]].concat();
+            scale_big(Big { limbs }, 0).unwrap().significand
+        };
+        assert_eq!(rounded([0, 0, 0]), 1 << 63);
+        assert_eq!(rounded([0, 0, 1]), (1 << 63) + 1);
+        assert_eq!(rounded([1, 0, 0]), (1 << 63) + 1);
     }
 
     #[test]

@@ -6,6 +6,8 @@ mod range;
 
 use std::borrow::Cow;
 
+pub(super) use range::{clamp_ends, clamp_range};
+
 use super::spec::{Group::String as S, KeyPart, Spec, flag, key, key_range, keys};
 use crate::base::num;
 use crate::ds::raw::block::{BlockMut, MARK_EDITED, NewValue, Payload};
@@ -206,7 +208,12 @@ pub(super) fn edit_bytes<T>(
 
 /// An expiration time argument as milliseconds since the epoch. `unit_ms` is 1000 for seconds; `base_ms` is the
 /// time it is relative to, 0 for absolute times.
-pub(super) fn deadline_ms(arg: &[u8], unit_ms: i64, base_ms: u64, command: &'static str) -> Result<u64, Error> {
+pub(super) fn deadline_ms(
+    arg: &[u8],
+    unit_ms: i64,
+    base_ms: u64,
+    command: &'static str,
+) -> Result<u64, Error> {
     let value = num::parse_i64(arg).ok_or(Error::NotInteger)?;
     let deadline = value.checked_mul(unit_ms).and_then(|ms| ms.checked_add(base_ms as i64));
     match deadline {

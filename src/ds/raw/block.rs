@@ -138,7 +138,8 @@ impl Block {
     /// When the key's length does not fit 32 bits (the protocol's limits are far below).
     pub fn new(key: &[u8], value: NewValue<'_>, deadline_ms: Option<u64>, access: u32, marks: u32) -> Block {
         assert!(key.len() <= u32::MAX as usize);
-        let front = HEAD_BYTES + code_bytes(key.len()) + if deadline_ms.is_some() { 8 } else { 0 } + key.len();
+        let front =
+            HEAD_BYTES + code_bytes(key.len()) + if deadline_ms.is_some() { 8 } else { 0 } + key.len();
         let mut head = marks | (access << ACCESS_SHIFT) | if deadline_ms.is_some() { DEADLINE } else { 0 };
         let small;
         let value = match value {
@@ -186,6 +187,17 @@ impl Block {
 
     /// The same key and value with another deadline; a heap vector moves along without a copy.
     pub fn with_deadline(self, deadline_ms: Option<u64>) -> Block {
+        self.rebuilt(None, deadline_ms)
+    }
+
+    /// The same value and deadline under another key; a heap vector moves along without a copy.
+    pub fn with_key(self, key: &[u8]) -> Block {
+        let deadline_ms = self.view().deadline_ms();
+        self.rebuilt(Some(key), deadline_ms)
+    }
+
+    /// A block made of this one's value; `key: None` keeps the key.
+    fn rebuilt(self, key: Option<&[u8]>, deadline_ms: Option<u64>) -> Block {
         let old = ManuallyDrop::new(self);
         let view = old.view();
         let value = match (view.form(), view.payload()) {
@@ -194,8 +206,9 @@ impl Block {
             (_, Payload::Int(v)) => NewValue::Int(v),
             (_, Payload::Bytes(b)) => NewValue::Bytes(b),
         };
-        let next = Block::new(view.key(), value, deadline_ms, view.access(), view.marks());
-        // SAFETY: we own the old block; only its shell is left. Checked by: `deadlines_come_and_go` (Miri).
+        let next = Block::new(key.unwrap_or(view.key()), value, deadline_ms, view.access(), view.marks());
+        // SAFETY: we own the old block; only its shell is left.
+        // Checked by: `deadlines_come_and_go`, `keys_change` (Miri).
         unsafe { dealloc(old.0.as_ptr(), layout_for(view.bytes_needed())) };
         next
     }
@@ -342,6 +355,15 @@ impl<'a> BlockRef<'a> {
         }
     }
 
+    /// A block of its own with a copy of the value, the same deadline and marks, under another key.
+    pub fn copy_as(self, key: &[u8], access: u32) -> Block {
+        let value = match self.payload() {
+            Payload::Bytes(bytes) => NewValue::Bytes(bytes),
+            Payload::Int(v) => NewValue::Int(v),
+        };
+        Block::new(key, value, self.deadline_ms(), access, self.marks())
+    }
+
     /// Bytes of the block that its contents need.
     fn bytes_needed(self) -> usize {
         let value_at = self.value_at();
@@ -361,12 +383,19 @@ impl<'a> BlockRef<'a> {
     /// Heap bytes that this key takes, without its slot in the table.
     pub fn heap_bytes(self) -> usize {
         let own = size_class(self.bytes_needed());
+        match self.vector_bytes() {
+            0 => own,
+            cap => own + size_class(cap),
+        }
+    }
+
+    /// Capacity of the value's own heap vector; 0 where the value lies in the block.
+    pub fn vector_bytes(self) -> usize {
         if self.form() != FORM_HEAP {
-            return own;
+            return 0;
         }
         // SAFETY: the form says that a vector's parts are here.
-        let [_, _, cap] = unsafe { self.value_at().cast::<[usize; 3]>().read_unaligned() };
-        own + if cap == 0 { 0 } else { size_class(cap) }
+        unsafe { self.value_at().cast::<[usize; 3]>().read_unaligned()[2] }
     }
 }
 
@@ -463,7 +492,10 @@ impl<'a> BlockMut<'a> {
                 let front = at as usize - self.0.as_ptr() as usize;
                 let need = front + code_bytes(len) + len;
                 let same_code = code_bytes(len) == code_bytes(old);
-                if !same_code || size_class(need) != size_class(view.bytes_needed()) || must_be_heap(front, len) {
+                if !same_code
+                    || size_class(need) != size_class(view.bytes_needed())
+                    || must_be_heap(front, len)
+                {
                     return false;
                 }
                 // SAFETY: the class has room for `need` bytes; the code keeps its width, so bytes stay in place.
@@ -540,6 +572,15 @@ mod tests {
         }
     }
 
+    impl BlockRef<'_> {
+        fn heap_at(self) -> Option<*const u8> {
+            match self.payload() {
+                Payload::Bytes(b) if self.form() == FORM_HEAP => Some(b.as_ptr()),
+                _ => None,
+            }
+        }
+    }
+
     #[test]
     fn round_trips() {
         for key_len in [0, 1, 16, 253, 254, 255, 70_000] {
@@ -576,6 +617,29 @@ mod tests {
             assert_eq!((block.view().deadline_ms(), value_of(block.view())), (None, value));
             assert_eq!((block.view().key(), block.view().marks()), (&b"key"[..], MARK_EDITED));
         }
+    }
+
+    #[test]
+    fn keys_change() {
+        for len in [3, 300, 40_000] {
+            for (old, new) in [(3, 9), (9, 3), (3, 300), (300, 0)] {
+                let (old, new, value) = (vec![b'o'; old], vec![b'n'; new], vec![7; len]);
+                let block = Block::new(&old, NewValue::Bytes(&value), Some(77), 5, MARK_EDITED);
+                let at = block.view().heap_at();
+                let copy = block.view().copy_as(&new, 6);
+                let block = block.with_key(&new);
+                assert_eq!(block.view().heap_at(), at, "a heap vector is not copied");
+                for (view, access) in [(block.view(), 5), (copy.view(), 6)] {
+                    assert_eq!((view.key(), value_of(view)), (&new[..], value.clone()));
+                    assert_eq!(
+                        (view.deadline_ms(), view.access(), view.marks()),
+                        (Some(77), access, MARK_EDITED)
+                    );
+                }
+            }
+        }
+        let block = Block::new(b"n", NewValue::Int(-7), None, 0, 0).with_key(b"other");
+        assert_eq!((block.view().key(), block.view().payload()), (&b"other"[..], Payload::Int(-7)));
     }
 
     #[test]

@@ -11,13 +11,17 @@
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use super::segment::{Place, Segment};
+use super::segment::{BUCKETS_MAX, Place, SLOTS, Segment};
 use crate::base::hash::{KeyHash, PREFIX_BITS};
 
 /// Organic growth adds at most this many segments at once.
 const SLAB_SEGMENTS_MAX: usize = 256;
 /// Keys that a pre-sized segment is laid out for.
 const PRESIZED_ENTRIES: usize = 336;
+/// A full segment never holds more.
+const SEGMENT_ENTRIES_MAX: u64 = BUCKETS_MAX as u64 * SLOTS as u64;
+/// Draws after which [`Dash::random`] takes the next entry there is: reached only where the table is almost empty.
+const RANDOM_TRIES: u32 = 256;
 
 /// A pointer-sized owner of one heap block that knows its key.
 ///
@@ -245,7 +249,7 @@ impl<E: Entry> Dash<E> {
     /// to go on, `None` at the end. Looks at no more than ten buckets per wanted entry, so a sparse table costs
     /// no more than a full one. Every entry that is there throughout a whole scan is visited; one may come twice
     /// when its segment splits meanwhile.
-    pub fn scan(&self, at: ScanAt, count: usize, f: &mut dyn FnMut(E::Ref<'_>)) -> Option<ScanAt> {
+    pub fn scan<'a>(&'a self, at: ScanAt, count: usize, f: &mut dyn FnMut(E::Ref<'a>)) -> Option<ScanAt> {
         let (mut prefix, mut bits, mut seen) = (at.prefix & ((1 << PREFIX_BITS) - 1), at.bits, 0);
         for _ in 0..count.saturating_mul(10).max(10) {
             // SAFETY: as in `segment`.
@@ -274,21 +278,30 @@ impl<E: Entry> Dash<E> {
         }
     }
 
-    /// An entry picked by two random numbers, each about equally likely.
+    /// An entry picked by random numbers, each about equally likely; in a table that is almost empty, each of
+    /// some.
     pub fn random(&self, mut next: impl FnMut() -> u64) -> Option<E::Ref<'_>> {
         if self.len == 0 {
             return None;
         }
-        loop {
-            // Choosing a directory entry, then rejecting in proportion to how full it is, is fair over entries.
-            let index = (next() % self.directory.len() as u64) as usize;
+        let entries = self.directory.len();
+        for _ in 0..RANDOM_TRIES {
+            // Choosing a segment, then rejecting in proportion to how full it is, is fair over entries. A shallow
+            // segment stands behind several directory entries; only the first of them counts.
+            let index = (next() % entries as u64) as usize;
             // SAFETY: as in `segment`.
             let segment = unsafe { self.directory[index].as_ref() };
-            let n = next() % 448;
-            if n < u64::from(segment.count) || (self.directory.len() == 1 && segment.count > 0) {
+            let n = next() % SEGMENT_ENTRIES_MAX;
+            let hit = n < u64::from(segment.count) && self.index(segment.start) == index;
+            if hit || (entries == 1 && segment.count > 0) {
                 return Some(segment.nth(n));
             }
         }
+        let first = (next() % entries as u64) as usize;
+        let (before, behind) = self.directory.split_at(first);
+        // SAFETY: as in `segment`.
+        let mut segments = behind.iter().chain(before).map(|at| unsafe { at.as_ref() });
+        segments.find(|segment| segment.count > 0).map(|segment| segment.nth(next()))
     }
 
     /// Removes entries whose deadline has come, from up to `segments` segments after position `from`, at most
@@ -350,7 +363,10 @@ impl<E: Entry> Dash<E> {
             // SAFETY: as in `segment`.
             let segment = unsafe { segment.as_ref() };
             let prefix = ((index as u64) << (PREFIX_BITS - u32::from(self.depth))) as u32;
-            let range = (u64::from(segment.start), u64::from(segment.start) + (1u64 << (PREFIX_BITS - u32::from(segment.depth))));
+            let range = (
+                u64::from(segment.start),
+                u64::from(segment.start) + (1u64 << (PREFIX_BITS - u32::from(segment.depth))),
+            );
             assert!((range.0..range.1).contains(&u64::from(prefix)));
         }
     }
@@ -587,5 +603,38 @@ mod tests {
             seen.insert(entry.unwrap().key().to_vec());
         }
         assert!(seen.len() > 990);
+    }
+
+    #[test]
+    fn random_picks_are_fair_and_end() {
+        let mut table = Dash::<Block>::new();
+        let mut rng = crate::base::rng::Rng::seeded(1);
+        // Half of the keys in one sixteenth of the hash range: segments of very different depth.
+        for i in 0..4_000u64 {
+            let top = if i % 2 == 0 { rng.next_u64() >> 4 } else { rng.next_u64() };
+            let hash = KeyHash::from_bits(top);
+            table.insert(hash, block(&i.to_le_bytes(), i as i64, None));
+        }
+        let odd = (0..20_000).filter(|_| {
+            let entry = table.random(|| rng.next_u64()).unwrap();
+            entry.key()[0] % 2 == 1
+        });
+        let odd = odd.count();
+        assert!((9_300..10_700).contains(&odd), "{odd} of 20000");
+
+        let mut table = Dash::<Block>::new();
+        for i in 0..20_000u32 {
+            put(&mut table, &i.to_le_bytes(), 0, None);
+        }
+        for i in 1..20_000u32 {
+            table.slot(KeyHash::of(&i.to_le_bytes()), &i.to_le_bytes()).map(Slot::remove);
+        }
+        let mut draws = 0;
+        let entry = table.random(|| {
+            draws += 1;
+            rng.next_u64()
+        });
+        assert_eq!(entry.unwrap().key(), 0u32.to_le_bytes());
+        assert!(draws < 1_000, "{draws}");
     }
 }

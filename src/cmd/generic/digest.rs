@@ -1,0 +1,124 @@
+//! DEBUG DIGEST: one number for all data, equal to that of Redis for equal data.
+//!
+//! The digest of a key starts at zero and mixes in key, type and value; a deadline adds a mark. The digest of the
+//! data mixes in the number of each database that has keys, then adds the digests of those keys. Mixing keeps the
+//! order (`d = sha1(d ^ sha1(x))`), adding does not (`d ^= sha1(x)`).
+//!
+//! Must stay true: the layout of keys over shards does not show.
+use sha1::{Digest as _, Sha1};
+
+use super::object::stored;
+use crate::cmd::cx::ReadCx;
+use crate::cmd::spec::Done;
+use crate::ds::raw::block::{BlockRef, Payload};
+use crate::wire::{Args, Out};
+
+/// The number that stands for strings.
+const TYPE_STRING: u32 = 0;
+
+/// A digest in the making.
+#[derive(Clone, Copy, Default)]
+pub struct Digest([u8; 20]);
+
+impl Digest {
+    /// Takes another digest in, in any order.
+    fn join(&mut self, other: Digest) {
+        self.0.iter_mut().zip(other.0).for_each(|(to, from)| *to ^= from);
+    }
+
+    /// Takes bytes in, in any order.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.join(Digest(Sha1::digest(bytes).into()));
+    }
+
+    /// Takes bytes in, in this order.
+    pub fn mix(&mut self, bytes: &[u8]) {
+        self.add(bytes);
+        *self = Digest(Sha1::digest(self.0).into());
+    }
+
+    /// Forty hexadecimal digits.
+    pub fn hex(self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Takes in what is stored under a key: type, value, whether it has a deadline.
+    fn mix_value(&mut self, block: BlockRef<'_>) {
+        match block.payload() {
+            Payload::Bytes(bytes) => {
+                self.mix(&TYPE_STRING.to_be_bytes());
+                self.mix(bytes);
+            }
+            Payload::Int(n) => {
+                self.mix(&TYPE_STRING.to_be_bytes());
+                self.mix(itoa::Buffer::new().format(n).as_bytes());
+            }
+        }
+        if block.deadline_ms().is_some() {
+            self.add(b"!!expire!!");
+        }
+    }
+}
+
+/// The digest of key and value.
+fn entry_digest(block: BlockRef<'_>) -> Digest {
+    let mut digest = Digest::default();
+    digest.mix(block.key());
+    digest.mix_value(block);
+    digest
+}
+
+/// DEBUG DIGEST. Counts what is stored, expired or not.
+pub fn digest(cx: &ReadCx<'_>, _args: &mut Args<'_>, out: &mut Out) -> Done {
+    let mut all = Digest::default();
+    let databases = cx.all().map(|store| store.databases()).max().unwrap_or(0);
+    for index in 0..databases as u32 {
+        let (mut keys, mut sum) = (0, Digest::default());
+        for db in cx.all().filter_map(|store| store.db(index)) {
+            keys += db.table.len();
+            db.table.for_each(|block| sum.add(&entry_digest(block).0));
+        }
+        if keys > 0 {
+            all.mix(&index.to_be_bytes());
+            all.join(sum);
+        }
+    }
+    out.simple(&all.hex());
+    Ok(())
+}
+
+/// DEBUG DIGEST-VALUE key [key ...]. Zeros for a missing key.
+pub fn digest_value(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    let count = args.left();
+    out.array(count);
+    for key in args.keys(count) {
+        let mut digest = Digest::default();
+        if let Some(block) = stored(cx, key) {
+            digest.mix_value(block);
+        }
+        out.simple(&digest.hex());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ds::raw::block::{Block, NewValue};
+
+    fn value_hex(value: NewValue<'_>, deadline_ms: Option<u64>) -> String {
+        let block = Block::new(b"k", value, deadline_ms, 0, 0);
+        let mut digest = Digest::default();
+        digest.mix_value(block.view());
+        digest.hex()
+    }
+
+    #[test]
+    fn values_as_redis_digests_them() {
+        // Given by DEBUG DIGEST-VALUE of Redis 8.0.6.
+        assert_eq!(value_hex(NewValue::Bytes(b"hello"), None), "36b23a1456b2dce2c3ed252c456761301dba8060");
+        assert_eq!(value_hex(NewValue::Int(9999), None), "1cccc814745f3e39e4e9cb701a60bfdb09b076ff");
+        assert_eq!(value_hex(NewValue::Bytes(b""), Some(7)), "6db1b93ce6baa1d5cf28f3e32abc6d750a8ed39f");
+        assert_eq!(value_hex(NewValue::Bytes(b"9999"), None), value_hex(NewValue::Int(9999), None));
+    }
+}

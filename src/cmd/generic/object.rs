@@ -1,0 +1,250 @@
+//! Looking at how a key is kept: OBJECT, MEMORY USAGE, DEBUG OBJECT and its kin. Nothing here counts as a use.
+use super::{int_arg, type_name};
+use crate::base::num;
+use crate::cmd::cx::{ConnCx, ReadCx};
+use crate::cmd::spec::Done;
+use crate::config::{P, Settings};
+use crate::ds::raw::block::{BlockRef, MARK_EDITED, Payload};
+use crate::wire::{Args, Error, Key, Out};
+
+/// Longest string that counts as embedded.
+const EMBEDDED_BYTES_MAX: usize = 44;
+/// Numbers below this are one shared object in Redis.
+const SHARED_NUMBERS: i64 = 10_000;
+/// The reference count that Redis shows for shared objects.
+const SHARED_REFCOUNT: i64 = 2_147_483_647;
+/// The access frequency of a fresh key, on the logarithmic scale of the LFU policies.
+const FRESH_FREQUENCY: i64 = 5;
+/// A key's share of its table: a slot and fingerprint in buckets that are four fifths full.
+const SLOT_BYTES: usize = 12;
+
+const HELP: &[&str] = &[
+    "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+    "ENCODING <key>",
+    "    Tell how the value of <key> is represented.",
+    "FREQ <key>",
+    "    Tell how often <key> is used, on a logarithmic scale. Needs an LFU policy.",
+    "IDLETIME <key>",
+    "    Tell for how many seconds <key> was not used.",
+    "REFCOUNT <key>",
+    "    Tell how many references the value of <key> has.",
+    "HELP",
+    "    Print this help.",
+];
+
+/// OBJECT HELP
+pub fn help(_cx: &mut ConnCx<'_>, _args: &mut Args<'_>, out: &mut Out) -> Done {
+    out.array(HELP.len());
+    HELP.iter().for_each(|line| out.simple(line));
+    Ok(())
+}
+
+fn is_lfu(settings: &Settings) -> bool {
+    settings.choice(P::MAXMEMORY_POLICY).ends_with("lfu")
+}
+
+/// Whether every key has an access clock of its own in Redis, so that no values are shared.
+fn shares_nothing(settings: &Settings) -> bool {
+    let policy = settings.choice(P::MAXMEMORY_POLICY);
+    settings.memory(P::MAXMEMORY) != 0 && (policy.ends_with("lfu") || policy.ends_with("lru"))
+}
+
+/// The name of a value's representation, in the terms of Redis.
+fn encoding(value: Payload<'_>, marks: u32) -> &'static str {
+    match value {
+        Payload::Int(_) => "int",
+        Payload::Bytes(bytes) if bytes.len() <= EMBEDDED_BYTES_MAX && marks & MARK_EDITED == 0 => "embstr",
+        Payload::Bytes(_) => "raw",
+    }
+}
+
+fn refcount(value: Payload<'_>, settings: &Settings) -> i64 {
+    match value {
+        Payload::Int(n) if (0..SHARED_NUMBERS).contains(&n) && !shares_nothing(settings) => SHARED_REFCOUNT,
+        _ => 1,
+    }
+}
+
+/// Replies with what `f` says of the key; with null when there is none.
+fn about(
+    cx: &ReadCx<'_>,
+    args: &mut Args<'_>,
+    out: &mut Out,
+    f: impl FnOnce(BlockRef<'_>, &mut Out) -> Done,
+) -> Done {
+    match cx.look(args.key()?) {
+        Some(block) => f(block, out),
+        None => {
+            out.null();
+            Ok(())
+        }
+    }
+}
+
+/// OBJECT ENCODING key
+pub fn object_encoding(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    about(cx, args, out, |block, out| {
+        out.bulk(encoding(block.payload(), block.marks()).as_bytes());
+        Ok(())
+    })
+}
+
+/// OBJECT REFCOUNT key
+pub fn object_refcount(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    about(cx, args, out, |block, out| {
+        out.int(refcount(block.payload(), &cx.host.settings()));
+        Ok(())
+    })
+}
+
+fn wrong_policy(what: &str) -> Error {
+    Error::err(format_args!(
+        "An LFU maxmemory policy is {what}. Please note that when switching between policies at runtime LRU and LFU \
+         data will take some time to adjust."
+    ))
+}
+
+/// OBJECT IDLETIME key
+pub fn object_idletime(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    about(cx, args, out, |block, out| {
+        if is_lfu(&cx.host.settings()) {
+            return Err(wrong_policy("selected, idle time not tracked"));
+        }
+        out.int(i64::from(cx.now.idle_seconds(block.access())));
+        Ok(())
+    })
+}
+
+/// OBJECT FREQ key
+pub fn object_freq(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    about(cx, args, out, |_block, out| {
+        if !is_lfu(&cx.host.settings()) {
+            return Err(wrong_policy("not selected, access frequency not tracked"));
+        }
+        // Until blocks count their uses every key is a fresh one.
+        out.int(FRESH_FREQUENCY);
+        Ok(())
+    })
+}
+
+/// MEMORY USAGE key [SAMPLES count]
+pub fn memory_usage(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    let key = args.key()?;
+    while !args.is_done() {
+        if !args.keyword("SAMPLES") || int_arg(args.bytes()?)? < 0 {
+            return Err(Error::Syntax);
+        }
+    }
+    match cx.peek(key) {
+        Some(block) => out.count(block.heap_bytes() + SLOT_BYTES),
+        None => out.null(),
+    }
+    Ok(())
+}
+
+/// The key as it lies in the table, even when its time has come: DEBUG looks at what is there.
+pub(super) fn stored<'a>(cx: &ReadCx<'a>, key: Key<'_>) -> Option<BlockRef<'a>> {
+    cx.store(key.hash).db(cx.caller.db)?.table.get(key.hash, key.bytes)
+}
+
+/// Bytes of a value in an RDB file, when strings are not compressed.
+fn serialized_bytes(value: Payload<'_>) -> usize {
+    // A string that is a number is saved as one, up to 32 bits.
+    let short_number = |n: i64| match i32::try_from(n) {
+        Ok(n) if i8::try_from(n).is_ok() => Some(2),
+        Ok(n) if i16::try_from(n).is_ok() => Some(3),
+        Ok(_) => Some(5),
+        Err(_) => None,
+    };
+    let with_length = |len: usize| match len {
+        0..64 => 1 + len,
+        64..16_384 => 2 + len,
+        _ => 5 + len,
+    };
+    match value {
+        Payload::Int(n) => {
+            short_number(n).unwrap_or_else(|| with_length(itoa::Buffer::new().format(n).len()))
+        }
+        Payload::Bytes(bytes) if bytes.len() <= 11 => {
+            num::parse_i64(bytes).and_then(short_number).unwrap_or(with_length(bytes.len()))
+        }
+        Payload::Bytes(bytes) => with_length(bytes.len()),
+    }
+}
+
+/// DEBUG OBJECT key
+pub fn debug_object(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    let block = stored(cx, args.key()?).ok_or(Error::NoSuchKey)?;
+    let value = block.payload();
+    // The address of the key's bytes stands for that of the value: both lie in one block.
+    out.simple(&format!(
+        "Value at:{:p} refcount:{} encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
+        block.key().as_ptr(),
+        refcount(value, &cx.host.settings()),
+        encoding(value, block.marks()),
+        serialized_bytes(value),
+        block.access(),
+        cx.now.idle_seconds(block.access()),
+    ));
+    Ok(())
+}
+
+/// DEBUG SDSLEN key. Key and value are one block here: the value has what is left of it.
+pub fn debug_sdslen(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    let block = stored(cx, args.key()?).ok_or(Error::NoSuchKey)?;
+    let Payload::Bytes(value) = block.payload() else {
+        return Err(Error::err("Not an sds encoded string."));
+    };
+    let (key, spare) = (block.key().len(), block.vector_bytes().saturating_sub(value.len()));
+    out.simple(&format!(
+        "key_sds_len:{key}, key_sds_avail:0, key_zmalloc: {key}, val_sds_len:{}, val_sds_avail:{spare}, val_zmalloc: {}",
+        value.len(),
+        block.heap_bytes() - key,
+    ));
+    Ok(())
+}
+
+/// DEBUG LISTPACK key
+pub fn debug_listpack(cx: &ReadCx<'_>, args: &mut Args<'_>, _out: &mut Out) -> Done {
+    let block = cx.look(args.key()?).ok_or(Error::NoSuchKey)?;
+    debug_assert_eq!(type_name(block.payload()), "string", "no type here is packed");
+    Err(Error::err("Not a listpack encoded object."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encodings() {
+        let cases: [(Payload<'_>, u32, &str); 5] = [
+            (Payload::Int(-1), 0, "int"),
+            (Payload::Bytes(b""), 0, "embstr"),
+            (Payload::Bytes(&[b'x'; 44]), 0, "embstr"),
+            (Payload::Bytes(&[b'x'; 45]), 0, "raw"),
+            (Payload::Bytes(b"x"), MARK_EDITED, "raw"),
+        ];
+        for (value, marks, name) in cases {
+            assert_eq!(encoding(value, marks), name, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn serialized_lengths() {
+        // As DEBUG OBJECT of Redis shows them with rdbcompression off.
+        let cases: [(Payload<'_>, usize); 9] = [
+            (Payload::Int(127), 2),
+            (Payload::Int(-129), 3),
+            (Payload::Int(32_768), 5),
+            (Payload::Int(2_147_483_648), 11),
+            (Payload::Bytes(b"12"), 2),
+            (Payload::Bytes(b"012"), 4),
+            (Payload::Bytes(&[b'x'; 63]), 64),
+            (Payload::Bytes(&[b'x'; 64]), 66),
+            (Payload::Bytes(&[b'x'; 16_384]), 16_389),
+        ];
+        for (value, bytes) in cases {
+            assert_eq!(serialized_bytes(value), bytes, "{value:?}");
+        }
+    }
+}
