@@ -118,6 +118,15 @@ impl Client {
         }
     }
 
+    /// Whatever comes next, if anything comes at once; for clients that do not care.
+    ///
+    /// # Errors
+    /// When nothing comes.
+    pub fn try_read_some(&mut self) -> io::Result<usize> {
+        self.stream.set_read_timeout(Some(Duration::from_millis(1)))?;
+        self.fill()
+    }
+
     /// Exactly `n` bytes, whatever they mean.
     ///
     /// # Panics

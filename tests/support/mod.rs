@@ -55,7 +55,8 @@ fn escape(rest: &mut impl Iterator<Item = u8>) -> u8 {
         b'r' => b'\r',
         b't' => b'\t',
         b'x' => {
-            let mut digit = || char::from(rest.next().unwrap()).to_digit(16).expect("a hexadecimal digit") as u8;
+            let mut digit =
+                || char::from(rest.next().unwrap()).to_digit(16).expect("a hexadecimal digit") as u8;
             digit() << 4 | digit()
         }
         byte => byte,
@@ -77,7 +78,10 @@ pub fn command<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
 /// Bytes as text that shows the odd ones.
 pub fn show(bytes: &[u8]) -> String {
     const SHOWN_MAX: usize = 600;
-    let text: String =
-        bytes[..bytes.len().min(SHOWN_MAX)].iter().flat_map(|b| std::ascii::escape_default(*b)).map(char::from).collect();
+    let text: String = bytes[..bytes.len().min(SHOWN_MAX)]
+        .iter()
+        .flat_map(|b| std::ascii::escape_default(*b))
+        .map(char::from)
+        .collect();
     if bytes.len() > SHOWN_MAX { format!("{text}... ({} bytes)", bytes.len()) } else { text }
 }

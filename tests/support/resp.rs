@@ -93,7 +93,10 @@ fn line<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
 }
 
 fn count(line: &[u8]) -> i64 {
-    std::str::from_utf8(line).ok().and_then(|t| t.parse().ok()).unwrap_or_else(|| panic!("no length: {}", super::show(line)))
+    std::str::from_utf8(line)
+        .ok()
+        .and_then(|t| t.parse().ok())
+        .unwrap_or_else(|| panic!("no length: {}", super::show(line)))
 }
 
 fn body<'a>(bytes: &'a [u8], at: &mut usize, len: usize) -> Option<&'a [u8]> {

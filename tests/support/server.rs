@@ -27,7 +27,8 @@ type Log = Arc<Mutex<Vec<String>>>;
 
 /// The server under test.
 pub fn binary() -> PathBuf {
-    std::env::var_os("PERIGEE_BIN").map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_perigee")), PathBuf::from)
+    std::env::var_os("PERIGEE_BIN")
+        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_perigee")), PathBuf::from)
 }
 
 /// A port that was free a moment ago.
@@ -76,7 +77,9 @@ impl Server {
     fn try_on(program: &Path, port: u16, args: &[&str]) -> Result<Server, Vec<String>> {
         let dir = fresh_dir();
         let mut command = Command::new(program);
-        command.args(["--port", &port.to_string(), "--dir"]).arg(&dir).args(args);
+        // A configuration file must stand first.
+        let (file, args) = args.split_at(usize::from(args.first().is_some_and(|a| !a.starts_with('-'))));
+        command.args(file).args(["--port", &port.to_string(), "--dir"]).arg(&dir).args(args);
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -131,7 +134,8 @@ impl Server {
 
     /// Resident memory in bytes.
     pub fn rss_bytes(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the server runs");
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the server runs");
         let line = status.lines().find(|l| l.starts_with("VmRSS:")).expect("VmRSS");
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
     }

@@ -111,7 +111,9 @@ fn pipelines_answer_as_one_thread_would() {
     on_all_shards(|server, _| {
         std::thread::scope(|scope| {
             for connection in 0..8 {
-                scope.spawn(move || run_model(&mut server.client(), &format!("c{connection}"), connection, 60));
+                scope.spawn(move || {
+                    run_model(&mut server.client(), &format!("c{connection}"), connection, 60)
+                });
             }
         });
     });
@@ -123,13 +125,20 @@ fn without_the_fast_path_the_answers_are_the_same() {
     std::thread::scope(|scope| {
         for connection in 0..4 {
             let server = &server;
-            scope.spawn(move || run_model(&mut server.client(), &format!("c{connection}"), 100 + connection, 60));
+            scope.spawn(move || {
+                run_model(&mut server.client(), &format!("c{connection}"), 100 + connection, 60)
+            });
         }
     });
 }
 
 /// Runs `work` on several connections until `main` is done.
-fn beside(server: &Server, workers: usize, work: impl Fn(&mut Client, u64) + Sync, main: impl FnOnce(&mut Client)) {
+fn beside(
+    server: &Server,
+    workers: usize,
+    work: impl Fn(&mut Client, u64) + Sync,
+    main: impl FnOnce(&mut Client),
+) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for worker in 0..workers {
@@ -220,8 +229,11 @@ fn values_that_go_round_in_a_ring_of_renames_are_never_lost() {
         // Each worker moves the one value on from wherever it is; RENAMENX of a missing key is refused.
         let go_on = |client: &mut Client, turn: u64| {
             let from = turn as usize % PLACES;
-            let reply =
-                client.run_words(&["RENAMENX".to_string(), format!("ring:{from}"), format!("ring:{}", (from + 1) % PLACES)]);
+            let reply = client.run_words(&[
+                "RENAMENX".to_string(),
+                format!("ring:{from}"),
+                format!("ring:{}", (from + 1) % PLACES),
+            ]);
             assert!(!reply.is_error() || reply.text() == b"ERR no such key", "{reply:?}");
         };
         beside(&server, 4, go_on, |reader| {

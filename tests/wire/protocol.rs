@@ -143,7 +143,10 @@ fn names_have_any_case_and_unknown_ones_are_quoted() {
             "nosuch a \"b c\"",
             "-ERR unknown command 'nosuch', with args beginning with: 'a' 'b c' \r\n",
         );
-        client.check("\"line\\r\\nbreak\"", "-ERR unknown command 'line  break', with args beginning with: \r\n");
+        client.check(
+            "\"line\\r\\nbreak\"",
+            "-ERR unknown command 'line  break', with args beginning with: \r\n",
+        );
     });
 }
 
