@@ -112,7 +112,7 @@ fn pipelines_answer_as_one_thread_would() {
         std::thread::scope(|scope| {
             for connection in 0..8 {
                 scope.spawn(move || {
-                    run_model(&mut server.client(), &format!("c{connection}"), connection, 60)
+                    run_model(&mut server.client(), &format!("c{connection}"), connection, 300)
                 });
             }
         });
@@ -126,7 +126,7 @@ fn without_the_fast_path_the_answers_are_the_same() {
         for connection in 0..4 {
             let server = &server;
             scope.spawn(move || {
-                run_model(&mut server.client(), &format!("c{connection}"), 100 + connection, 60)
+                run_model(&mut server.client(), &format!("c{connection}"), 100 + connection, 300)
             });
         }
     });
