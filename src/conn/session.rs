@@ -95,6 +95,8 @@ pub struct Session {
     at: usize,
     gather: Gather,
     pending_hold: hold::Pending,
+    /// What the command at the front waits to hold.
+    wanted: Option<ShardSet>,
     closing: bool,
 }
 
@@ -112,6 +114,7 @@ impl Session {
             at: 0,
             gather: Gather::default(),
             pending_hold: hold::Pending::default(),
+            wanted: None,
             closing: false,
         }
     }
@@ -179,6 +182,13 @@ impl Session {
             if self.closing {
                 return Turn::Close;
             }
+            if let Some(set) = self.wanted.take() {
+                // Before entering this shard: when it is what was granted, nobody enters until the command has run.
+                if let Some(turn) = self.run_holding(local, &set) {
+                    return turn;
+                }
+                continue;
+            }
             let Some(mut store) = local.enter() else {
                 local.ring_when_free(self.token);
                 return Turn::Wait;
@@ -193,10 +203,14 @@ impl Session {
 
     /// Takes what came for this connection. `false`: something is still missing.
     fn read_mail(&mut self, local: &Local) -> bool {
+        let mut granted = false;
         while let Some(event) = self.mailbox.take() {
             match event {
                 Event::Rung => {}
-                Event::Granted(shard) => self.pending_hold.granted(shard),
+                Event::Granted(shard) => {
+                    self.pending_hold.granted(shard);
+                    granted = true;
+                }
                 Event::Done(group) => {
                     if self.gather.back(group.to, group) {
                         self.gather.assemble(local, &mut self.out);
@@ -204,7 +218,7 @@ impl Session {
                 }
             }
         }
-        !self.gather.is_open()
+        !self.gather.is_open() && (granted || self.wanted.is_none())
     }
 
     /// What follows from how a batch stopped; `None`: go on at once.
@@ -478,6 +492,7 @@ impl Session {
             Ok(held) => held,
             Err(busy) => {
                 local.want_hold(busy, self.token);
+                self.wanted = Some(set.clone());
                 return Some(Turn::Wait);
             }
         };
