@@ -30,7 +30,7 @@ pub enum Route {
     Here,
     /// Holding every shard.
     All,
-    /// On the shard that the cursor (its first argument) names.
+    /// On the shard that the cursor (its first argument) names, and those after it.
     Cursor,
 }
 

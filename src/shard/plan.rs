@@ -28,7 +28,10 @@ pub fn plan(spec: &Spec, args: &Args<'_>, known: (u32, KeyHash), shards: usize, 
     match spec.route {
         Route::Here => Plan::Local,
         Route::All => Plan::Several((0..shards as u16).collect()),
-        Route::Cursor => at(shard_of_cursor(args.get(1), shards), own),
+        Route::Cursor => {
+            let first = shard_of_cursor(args.get(1), shards) as u16;
+            Plan::Several((first..shards as u16).collect())
+        }
         Route::Keys => by_keys(spec, args, known, shards, own),
     }
 }

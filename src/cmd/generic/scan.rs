@@ -107,18 +107,23 @@ pub fn scan(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let number = num::parse_scan_cursor(args.bytes()?).ok_or(Error::Cursor)?;
     let filter = Filter::parse(args)?;
     let shards = cx.host.shards();
-    let (mark, mut found, mut next) = (out.mark(), 0, 0);
-    if let Some(cursor) = Cursor::from_number(number, shards) {
-        let table = store_of(cx, cursor.shard).and_then(|store| store.db(cx.caller.db)).map(|db| &db.table);
+    let (mark, mut found, mut visited, mut next) = (out.mark(), 0, 0, 0);
+    let mut cursor = Cursor::from_number(number, shards);
+    while let Some(here) = cursor {
+        let table = store_of(cx, here.shard).and_then(|store| store.db(cx.caller.db)).map(|db| &db.table);
         let at = table.and_then(|table| {
-            table.scan(cursor.at, filter.count, &mut |block| {
+            table.scan(here.at, filter.count - visited, &mut |block| {
+                visited += 1;
                 if filter.accepts(block, cx.now.ms) {
                     out.bulk(block.key());
                     found += 1;
                 }
             })
         });
-        next = cursor.next_number(at, shards);
+        next = here.next_number(at, shards);
+        // A shard that ends early leaves the rest of the count to the next one, as if there were one table.
+        let goes_on = at.is_none() && next != 0 && visited < filter.count;
+        cursor = if goes_on { Cursor::from_number(next, shards) } else { None };
     }
     out.insert_at(mark, |out| {
         out.array(2);
