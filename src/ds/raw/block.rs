@@ -13,13 +13,12 @@
 //!
 //! Must stay true: a block is allocated with exactly `size_class(bytes needed)`, so its size follows from its
 //! contents; the head's form and marks change only under exclusive access.
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::size_class;
+use super::{arena, heap_class, size_class};
 
 const FORM_MASK: u32 = 0xF;
 const FORM_INLINE: u32 = 0;
@@ -124,7 +123,7 @@ unsafe fn get_code(at: *const u8) -> (usize, *const u8) {
 
 fn heap_is_smaller(front: usize, len: usize) -> bool {
     let inline = size_class(front + code_bytes(len) + len);
-    size_class(front + HEAP_BYTES) + size_class(len) < inline
+    size_class(front + HEAP_BYTES) + heap_class(len) < inline
 }
 
 fn must_be_heap(front: usize, len: usize) -> bool {
@@ -161,11 +160,10 @@ impl Block {
                 HEAP_BYTES
             }
         };
-        let layout = layout_for(front + value_bytes);
-        // SAFETY: the layout is not empty; every write below stays inside `front + value_bytes`.
+        // SAFETY: every write below stays inside the `front + value_bytes` bytes that were taken.
         // Checked by: `round_trips` (proptest, Miri).
         unsafe {
-            let Some(start) = NonNull::new(alloc(layout)) else { handle_alloc_error(layout) };
+            let start = arena::take(front + value_bytes);
             start.as_ptr().cast::<u32>().write(head);
             let mut at = put_code(start.as_ptr().add(HEAD_BYTES), key.len());
             if let Some(ms) = deadline_ms {
@@ -209,7 +207,7 @@ impl Block {
         let next = Block::new(key.unwrap_or(view.key()), value, deadline_ms, view.access(), view.marks());
         // SAFETY: we own the old block; only its shell is left.
         // Checked by: `deadlines_come_and_go`, `keys_change` (Miri).
-        unsafe { dealloc(old.0.as_ptr(), layout_for(view.bytes_needed())) };
+        unsafe { arena::give(old.0, view.bytes_needed()) };
         next
     }
 
@@ -222,11 +220,6 @@ impl Block {
     pub fn view_mut(&mut self) -> BlockMut<'_> {
         BlockMut(self.0, PhantomData)
     }
-}
-
-fn layout_for(bytes: usize) -> Layout {
-    // Eight is a power of two and sizes are far below isize::MAX.
-    Layout::from_size_align(size_class(bytes), 8).expect("a block's size")
 }
 
 /// # Safety
@@ -253,11 +246,11 @@ impl Drop for Block {
         // Checked by: `round_trips` (Miri finds leaks and wrong layouts).
         unsafe {
             let view = BlockRef(self.0, PhantomData);
-            let layout = layout_for(view.bytes_needed());
+            let bytes = view.bytes_needed();
             if view.form() == FORM_HEAP {
                 drop(read_vec(view.value_at()));
             }
-            dealloc(self.0.as_ptr(), layout);
+            arena::give(self.0, bytes);
         }
     }
 }
@@ -385,7 +378,7 @@ impl<'a> BlockRef<'a> {
         let own = size_class(self.bytes_needed());
         match self.vector_bytes() {
             0 => own,
-            cap => own + size_class(cap),
+            cap => own + heap_class(cap),
         }
     }
 
@@ -519,7 +512,7 @@ fn grow_vec(v: &mut Vec<u8>, len: usize) {
     v.resize(len, 0);
 }
 
-// SAFETY: the pointer is 8-aligned (layout_for), `from_raw` undoes `into_raw`.
+// SAFETY: the pointer is 8-aligned (arena), `from_raw` undoes `into_raw`.
 unsafe impl super::dash::Entry for Block {
     type Ref<'a> = BlockRef<'a>;
     type Mut<'a> = BlockMut<'a>;
