@@ -3,7 +3,8 @@
 //! ```text
 //! 0        4          key length code   8 (if DEADLINE)   key            value
 //! [head u32][1|3|5 bytes              ][deadline u64 ms  ][key bytes    ][...]
-//! value:  Inline  [1|3|5 bytes length code][bytes]
+//! value:  Tiny    [up to 7 bytes], the length in the form
+//!         Inline  [1|3|5 bytes length code][bytes]
 //!         Int     [i64]
 //!         Heap    [ptr][len][cap], a byte vector of its own
 //! ```
@@ -24,6 +25,9 @@ const FORM_MASK: u32 = 0xF;
 const FORM_INLINE: u32 = 0;
 const FORM_INT: u32 = 1;
 const FORM_HEAP: u32 = 2;
+/// Forms from here on are inline values of 0 to 7 bytes without a length code.
+const FORM_TINY: u32 = 8;
+const TINY_BYTES_MAX: usize = 7;
 
 const DEADLINE: u32 = 1 << 4;
 /// Mark for the owner's use: the value was edited in place (a "raw" string in the terms of the floor above).
@@ -121,13 +125,44 @@ unsafe fn get_code(at: *const u8) -> (usize, *const u8) {
     }
 }
 
+/// Bytes of the length code of an inline value.
+const fn inline_code_bytes(len: usize) -> usize {
+    if len <= TINY_BYTES_MAX { 0 } else { code_bytes(len) }
+}
+
+const fn inline_form(len: usize) -> u32 {
+    if len <= TINY_BYTES_MAX { FORM_TINY + len as u32 } else { FORM_INLINE }
+}
+
+/// Writes the length code of an inline value, where it has one; returns where its bytes go.
+///
+/// # Safety
+/// `at` must have room for `inline_code_bytes(len)` bytes.
+unsafe fn put_inline_code(at: *mut u8, len: usize) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    if len <= TINY_BYTES_MAX { at } else { unsafe { put_code(at, len) } }
+}
+
 fn heap_is_smaller(front: usize, len: usize) -> bool {
-    let inline = size_class(front + code_bytes(len) + len);
+    let inline = size_class(front + inline_code_bytes(len) + len);
     size_class(front + HEAP_BYTES) + heap_class(len) < inline
 }
 
 fn must_be_heap(front: usize, len: usize) -> bool {
     len > INLINE_BYTES_MAX || (len > INLINE_BYTES_SURE && heap_is_smaller(front, len))
+}
+
+/// Length and place of an inline value's bytes.
+///
+/// # Safety
+/// `form` is an inline one, and `at` is where such a value starts.
+#[inline]
+unsafe fn inline_span(form: u32, at: *const u8) -> (usize, *const u8) {
+    if form >= FORM_TINY {
+        return ((form - FORM_TINY) as usize, at);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { get_code(at) }
 }
 
 impl Block {
@@ -150,7 +185,10 @@ impl Block {
             other => other,
         };
         let value_bytes = match &value {
-            NewValue::Bytes(b) => code_bytes(b.len()) + b.len(),
+            NewValue::Bytes(b) => {
+                head |= inline_form(b.len());
+                inline_code_bytes(b.len()) + b.len()
+            }
             NewValue::Int(_) => {
                 head |= FORM_INT;
                 8
@@ -174,7 +212,7 @@ impl Block {
             at = at.add(key.len());
             match value {
                 NewValue::Bytes(b) => {
-                    put_code(at, b.len()).copy_from_nonoverlapping(b.as_ptr(), b.len());
+                    put_inline_code(at, b.len()).copy_from_nonoverlapping(b.as_ptr(), b.len());
                 }
                 NewValue::Int(v) => at.cast::<i64>().write_unaligned(v),
                 NewValue::Heap(v) => write_vec(at, v),
@@ -319,8 +357,8 @@ impl<'a> BlockRef<'a> {
                     let [ptr, len, _] = at.cast::<[usize; 3]>().read_unaligned();
                     Payload::Bytes(std::slice::from_raw_parts(ptr as *const u8, len))
                 }
-                _ => {
-                    let (len, at) = get_code(at);
+                form => {
+                    let (len, at) = inline_span(form, at);
                     Payload::Bytes(std::slice::from_raw_parts(at, len))
                 }
             }
@@ -365,9 +403,9 @@ impl<'a> BlockRef<'a> {
             + match self.form() {
                 FORM_INT => 8,
                 FORM_HEAP => HEAP_BYTES,
-                // SAFETY: an inline value starts with its length code.
-                _ => unsafe {
-                    let (len, at) = get_code(value_at);
+                // SAFETY: the form is an inline one.
+                form => unsafe {
+                    let (len, at) = inline_span(form, value_at);
                     (at as usize - value_at as usize) + len
                 },
             }
@@ -418,9 +456,9 @@ impl<'a> BlockMut<'a> {
                 unsafe { view.value_at().cast_mut().cast::<i64>().write_unaligned(*v) };
                 true
             }
-            (NewValue::Bytes(b), FORM_INLINE) => self.store_inline(b),
-            (NewValue::Heap(v), FORM_INLINE) => self.store_inline(v),
-            _ => false,
+            (NewValue::Int(_), _) | (_, FORM_INT | FORM_HEAP) => false,
+            (NewValue::Bytes(b), _) => self.store_inline(b),
+            (NewValue::Heap(v), _) => self.store_inline(v),
         }
     }
 
@@ -429,13 +467,14 @@ impl<'a> BlockMut<'a> {
         let view = self.view();
         let value_at = view.value_at().cast_mut();
         let front = value_at as usize - self.0.as_ptr() as usize;
-        let need = front + code_bytes(b.len()) + b.len();
+        let need = front + inline_code_bytes(b.len()) + b.len();
         if size_class(need) != size_class(view.bytes_needed()) || must_be_heap(front, b.len()) {
             return false;
         }
         // SAFETY: the block is inline, the class has room for `need` bytes, and the view is exclusive.
         // Checked by: `stores_in_place` (proptest, Miri).
-        unsafe { put_code(value_at, b.len()).copy_from_nonoverlapping(b.as_ptr(), b.len()) };
+        unsafe { put_inline_code(value_at, b.len()).copy_from_nonoverlapping(b.as_ptr(), b.len()) };
+        self.set_head(FORM_MASK, inline_form(b.len()));
         true
     }
 
@@ -451,8 +490,8 @@ impl<'a> BlockMut<'a> {
                     let [ptr, len, _] = at.cast::<[usize; 3]>().read_unaligned();
                     Some(std::slice::from_raw_parts_mut(ptr as *mut u8, len))
                 }
-                _ => {
-                    let (len, at) = get_code(at);
+                form => {
+                    let (len, at) = inline_span(form, at);
                     Some(std::slice::from_raw_parts_mut(at.cast_mut(), len))
                 }
             }
@@ -476,15 +515,16 @@ impl<'a> BlockMut<'a> {
                 }
                 true
             }
-            FORM_INLINE => {
-                // SAFETY: an inline value starts with its length code.
-                let (old, bytes_at) = unsafe { get_code(at) };
+            FORM_INT => false,
+            form => {
+                // SAFETY: the form is an inline one.
+                let (old, bytes_at) = unsafe { inline_span(form, at) };
                 if len <= old {
                     return true;
                 }
                 let front = at as usize - self.0.as_ptr() as usize;
-                let need = front + code_bytes(len) + len;
-                let same_code = code_bytes(len) == code_bytes(old);
+                let need = front + inline_code_bytes(len) + len;
+                let same_code = inline_code_bytes(len) == inline_code_bytes(old);
                 if !same_code
                     || size_class(need) != size_class(view.bytes_needed())
                     || must_be_heap(front, len)
@@ -494,11 +534,11 @@ impl<'a> BlockMut<'a> {
                 // SAFETY: the class has room for `need` bytes; the code keeps its width, so bytes stay in place.
                 unsafe {
                     bytes_at.cast_mut().add(old).write_bytes(0, len - old);
-                    put_code(at, len);
+                    put_inline_code(at, len);
                 }
+                self.set_head(FORM_MASK, inline_form(len));
                 true
             }
-            _ => false,
         }
     }
 }
