@@ -89,9 +89,9 @@ const ENCODINGS: &[&str] = &[
     "u8", "i8", "u1", "i1", "u63", "i64", "u16", "i5", "u3", "i16", "u32", "u64", "i65", "u0", "x8", "U8",
     "u", "8",
 ];
-/// Far away in either direction, so that no clock matters: a second passes between no two of them.
-const SECONDS: &[&str] = &["100", "1000", "100000", "10000000000", "0", "-1", "-100"];
-const MILLISECONDS: &[&str] = &["100000", "100500", "9999999", "10000000000000", "0", "-1", "-100"];
+/// Besides these: far away, and no two closer than half a second, so that no clock matters.
+const SECONDS: &[&str] = &["10000000000", "0", "-1", "-100"];
+const MILLISECONDS: &[&str] = &["10000000000000", "0", "-1", "-100"];
 const UNIX_SECONDS: &[&str] = &["33177117420", "5000000000", "4000000001", "1", "1000000000", "0", "-1"];
 const UNIX_MILLISECONDS: &[&str] = &["33177117420000", "5000000000123", "1", "1000000000000", "0", "-1"];
 /// Offsets are not larger, so that nobody makes gigabytes of zeros.
@@ -257,6 +257,10 @@ fn spoil(words: &mut Words, names: usize, rng: &mut Rng) {
 fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
     let from = match name {
         "key" | "newkey" | "source" | "destination" | "destkey" | "key1" | "key2" => KEYS,
+        "seconds" if !rng.one_in(3) => return (1000 + rng.below(10_000_000)).to_string().into_bytes(),
+        "milliseconds" if !rng.one_in(3) => {
+            return format!("{}500", 1000 + rng.below(10_000_000)).into_bytes();
+        }
         "seconds" => SECONDS,
         "milliseconds" => MILLISECONDS,
         "unix-time-seconds" => UNIX_SECONDS,
