@@ -129,6 +129,14 @@ impl Session {
 
     /// Ends the connection: gives back what it has of the shard.
     pub fn end(mut self, local: &Local) {
+        // What came but was not read: a grant that is dropped would lock its shard for ever.
+        while let Some(event) = self.mailbox.take() {
+            match event {
+                Event::Granted(shard) => self.pending_hold.granted(shard),
+                Event::Done(group) => local.recycle(group),
+                Event::Rung => {}
+            }
+        }
         self.pending_hold.release(&local.shared);
         local.stand_up(self.token);
     }
