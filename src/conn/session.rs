@@ -376,12 +376,16 @@ impl Session {
                 break;
             }
         }
-        self.input = input;
         // What CLIENT LIST shows is written once a batch.
         let info = &self.client.info;
-        if let Some(row) = scratch.commands.last().and_then(|c| c.row) {
-            info.last_command.store(row.id, Ordering::Relaxed);
+        if let Some(last) = scratch.commands.last()
+            && let Some(row) = last.row
+        {
+            let subcommand = scratch.spans[last.first as usize..].get(1).filter(|_| last.count > 1);
+            let sub = subcommand.and_then(|span| table().find_sub(row, span.of(&input)));
+            info.last_command.store(sub.unwrap_or(row).id, Ordering::Relaxed);
         }
+        self.input = input;
         info.last_ms.store(store.now.ms, Ordering::Relaxed);
         stopped
     }
