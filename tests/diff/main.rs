@@ -13,6 +13,7 @@ mod pair;
 mod scripts;
 mod shrink;
 mod syntax;
+mod table;
 
 use generate::Generator;
 use pair::{Mode, Pair};

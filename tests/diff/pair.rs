@@ -81,7 +81,10 @@ impl Pair {
     ) -> Option<(usize, String)> {
         self.reset(mode);
         let commands = [commands, questions].concat();
-        let replies = self.clients.each_mut().map(|client| send_all(client, &commands, mode.pipelined));
+        let mut replies = Vec::new();
+        for (client, whose) in self.clients.iter_mut().zip(["this server", "the reference"]) {
+            replies.push(send_all(client, &commands, mode.pipelined, whose));
+        }
         for (at, command) in commands.iter().enumerate() {
             let (ours, theirs) = (&replies[0][at], &replies[1][at]);
             if !compare::same(command, ours, theirs, self.version) {
@@ -108,21 +111,21 @@ impl Pair {
     }
 }
 
-fn send_all(client: &mut Client, commands: &[Words], pipelined: bool) -> Vec<(Value, Vec<u8>)> {
-    let read = |client: &mut Client| match client.try_read() {
+fn send_all(client: &mut Client, commands: &[Words], pipelined: bool, whose: &str) -> Vec<(Value, Vec<u8>)> {
+    let read = |client: &mut Client, words: &Words| match client.try_read() {
         Ok(Some(reply)) => reply,
-        other => panic!("no reply: {other:?}"),
+        other => panic!("no reply of {whose} to {}: {other:?}", super::shrink::line(words)),
     };
     if !pipelined {
         return commands
             .iter()
             .map(|words| {
                 client.send(command(words));
-                read(client)
+                read(client, words)
             })
             .collect();
     }
     let bytes: Vec<u8> = commands.iter().flat_map(|words| command(words)).collect();
     client.send(bytes);
-    commands.iter().map(|_| read(client)).collect()
+    commands.iter().map(|words| read(client, words)).collect()
 }

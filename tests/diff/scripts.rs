@@ -46,4 +46,4 @@ macro_rules! scripts {
     )*};
 }
 
-scripts!(string, bitmap, generic);
+scripts!(string, bitmap, generic, connection, server);
