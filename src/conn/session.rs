@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use crate::base::hash::KeyHash;
 use crate::cmd::cx::{Client, ReadStores, Wish};
-use crate::cmd::spec::{Handler, gate};
+use crate::cmd::spec::{Group, Handler, gate};
 use crate::cmd::table::{Row, table};
 use crate::config::P;
 use crate::shard::exec::Door;
@@ -467,6 +467,10 @@ impl Session {
         silent: bool,
     ) -> Option<Stop> {
         if let Handler::Conn(_) = row.spec.handler {
+            // What is about the whole process follows everything before it.
+            if self.gather.is_open() && row.spec.group == Group::Server {
+                return Some(Stop::Barrier);
+            }
             door.conn(row, &mut self.client, args, &mut self.out);
             self.out.protocol = self.client.caller.protocol;
             return (self.client.wish != Wish::None).then_some(Stop::Wish);
