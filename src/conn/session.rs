@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use crate::base::hash::KeyHash;
 use crate::cmd::cx::{Client, ReadStores, Wish};
-use crate::cmd::spec::{Handler, gate};
+use crate::cmd::spec::{Group, Handler, gate};
 use crate::cmd::table::{Row, table};
 use crate::config::P;
 use crate::shard::exec::Door;
@@ -129,6 +129,14 @@ impl Session {
 
     /// Ends the connection: gives back what it has of the shard.
     pub fn end(mut self, local: &Local) {
+        // What came but was not read: a grant that is dropped would lock its shard for ever.
+        while let Some(event) = self.mailbox.take() {
+            match event {
+                Event::Granted(shard) => self.pending_hold.granted(shard),
+                Event::Done(group) => local.recycle(group),
+                Event::Rung => {}
+            }
+        }
         self.pending_hold.release(&local.shared);
         local.stand_up(self.token);
     }
@@ -369,12 +377,16 @@ impl Session {
                 break;
             }
         }
-        self.input = input;
         // What CLIENT LIST shows is written once a batch.
         let info = &self.client.info;
-        if let Some(row) = scratch.commands.last().and_then(|c| c.row) {
-            info.last_command.store(row.id, Ordering::Relaxed);
+        if let Some(last) = scratch.commands.last()
+            && let Some(row) = last.row
+        {
+            let subcommand = scratch.spans[last.first as usize..].get(1).filter(|_| last.count > 1);
+            let sub = subcommand.and_then(|span| table().find_sub(row, span.of(&input)));
+            info.last_command.store(sub.unwrap_or(row).id, Ordering::Relaxed);
         }
+        self.input = input;
         info.last_ms.store(store.now.ms, Ordering::Relaxed);
         stopped
     }
@@ -455,6 +467,10 @@ impl Session {
         silent: bool,
     ) -> Option<Stop> {
         if let Handler::Conn(_) = row.spec.handler {
+            // What is about the whole process follows everything before it.
+            if self.gather.is_open() && row.spec.group == Group::Server {
+                return Some(Stop::Barrier);
+            }
             door.conn(row, &mut self.client, args, &mut self.out);
             self.out.protocol = self.client.caller.protocol;
             return (self.client.wish != Wish::None).then_some(Stop::Wish);

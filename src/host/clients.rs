@@ -127,9 +127,9 @@ impl Clients {
         }
     }
 
-    /// All clients, by id.
+    /// All clients, by id. Killed ones are on their way out and count no more.
     pub fn all(&self) -> Vec<Arc<ClientInfo>> {
-        self.by_id.lock().values().cloned().collect()
+        self.by_id.lock().values().filter(|c| !c.killed.load(Ordering::Acquire)).cloned().collect()
     }
 
     /// How many there are.
