@@ -51,7 +51,7 @@ for target in "${targets[@]}"; do
     grep -E '^(Done|stat::number_of_executed_units|stat::new_units_added)' "$log" || true
   else
     failed+=("$target")
-    tail -n 40 "$log"
+    grep -A 4 'panicked at' "$log" | head -n 12 || tail -n 40 "$log"
     input=$(sed -n 's/.*Test unit written to \(.*\)/\1/p' "$log" | tail -1)
     echo "CRASH in $target, input: ${input:-none written, see $log}" >&2
   fi

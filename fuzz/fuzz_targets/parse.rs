@@ -53,7 +53,11 @@ impl Feed {
             let (step, largest_bytes) =
                 largest_request(|| self.parser.next(&self.buf, self.at, &mut self.spans, LIMITS));
             // An argument is six bytes or more and its span eight; vectors double.
-            assert!(largest_bytes <= 64 + 4 * self.buf.len(), "{largest_bytes} bytes for {} received", self.buf.len());
+            assert!(
+                largest_bytes <= 64 + 4 * self.buf.len(),
+                "{largest_bytes} bytes for {} received",
+                self.buf.len()
+            );
             match step {
                 Parsed::Command { end } => {
                     let words = self.spans[first..].iter().map(|span| span.of(&self.buf).to_vec());
