@@ -132,9 +132,9 @@ fn announce(settings: &Settings, shards: usize, driver: Driver, port: u16, dir: 
     line(Level::Notice, "Server initialized");
 }
 
-type SeatOfShard = (flume::Receiver<Control>, UnixStream);
+pub(super) type SeatOfShard = (flume::Receiver<Control>, UnixStream);
 
-fn build(host: Arc<Host>) -> Result<(Arc<Shared>, Vec<SeatOfShard>), String> {
+pub(super) fn build(host: Arc<Host>) -> Result<(Arc<Shared>, Vec<SeatOfShard>), String> {
     let shards = host.shards();
     let (mut cells, mut bells, mut controls, mut seats) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for id in 0..shards {
