@@ -95,10 +95,10 @@ run_step() {
         ;;
     loom)
         [ -e tests/loom.rs ] || return
-        tests loom env RUSTFLAGS="--cfg loom" cargo test --release --test loom --target-dir target-loom
+        tests loom env RUSTFLAGS="--cfg loom" cargo test --test loom --target-dir target-loom
         ;;
     fuzz)
-        if [ -x fuzz/smoke.sh ]; then one "fuzz smoke" fuzz/smoke.sh; fi
+        one "fuzz smoke" scripts/fuzz.sh 8
         ;;
     tcl)
         if [ -n "${SUITE:-}" ] && [ -n "${TCL_RUNNER:-}" ]; then
