@@ -31,6 +31,14 @@ impl KeyHash {
         KeyHash(rapidhash_v3_inline::<true, false, false>(key, secrets()))
     }
 
+    /// Fixes the seed of this process, so that runs whose instructions are counted take the same ways. For
+    /// measurement only: with a known seed anybody can choose colliding keys. `false`: a key was hashed before, and
+    /// the seed stays as it is.
+    #[doc(hidden)]
+    pub fn seed_for_measurement(seed: u64) -> bool {
+        SECRETS.set(RapidSecrets::seed(seed)).is_ok()
+    }
+
     /// A hash with the given bits, for tests of the table.
     pub fn from_bits(bits: u64) -> KeyHash {
         KeyHash(bits)

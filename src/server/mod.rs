@@ -1,4 +1,6 @@
 //! Wiring: from settings to running shards, and to their end. Floor 7.
 pub mod boot;
+#[doc(hidden)]
+pub mod in_process;
 mod listen;
 pub mod table;
