@@ -294,7 +294,7 @@ fn whole_databases_are_swapped_and_emptied_at_once() {
             }
         });
         let flush = |client: &mut Client, turn: u64| {
-            if turn % 3 == 0 {
+            if turn.is_multiple_of(3) {
                 client.run("FLUSHALL");
             } else {
                 fill(client, "again");
