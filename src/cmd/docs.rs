@@ -377,6 +377,11 @@ fn kind_of(name: &str) -> ArgKind {
     }
 }
 
+/// Whether argument `at` is a key of `part`, as far as that is certain from the front.
+fn has_place(part: &KeyPart, at: i32) -> bool {
+    part.first == at || (part.first..=part.last).contains(&at) && (at - part.first) % part.step == 0
+}
+
 /// Finds the keys among the arguments of a tree: by their place where it is certain, else by their name.
 struct KeyWalk<'a> {
     parts: &'a [KeyPart],
@@ -405,7 +410,7 @@ impl KeyWalk<'_> {
             ArgKind::Block => arg.args.iter_mut().for_each(|inner| self.visit(inner)),
             ArgKind::PureToken => self.index = self.index.map(|index| index + 1),
             _ => {
-                let place = self.index.and_then(|at| self.parts.iter().position(|part| part.first == at));
+                let place = self.index.and_then(|at| self.parts.iter().position(|part| has_place(part, at)));
                 if place.is_some() || !self.parts.is_empty() && KEY_NAMES.contains(&arg.name.as_str()) {
                     arg.kind = ArgKind::Key;
                     arg.key_part = place.or(Some(self.seen).filter(|seen| *seen < self.parts.len()));

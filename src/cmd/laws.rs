@@ -95,7 +95,7 @@ mod tests {
         .keys(keys::UPDATE);
 
     fn breaches(specs: &'static [Spec]) -> Vec<String> {
-        let rows: Vec<Row> = specs.iter().map(|spec| Row { spec, id: 0, gates: 0 }).collect();
+        let rows: Vec<Row> = specs.iter().map(|spec| Row::new(spec, 0)).collect();
         check_rows(&rows)
     }
 

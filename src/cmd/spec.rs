@@ -116,6 +116,8 @@ pub enum Group {
     Connection,
     /// The process.
     Server,
+    /// Scripts and functions.
+    Scripting,
 }
 
 impl Group {
@@ -127,6 +129,7 @@ impl Group {
             Group::Bitmap => "bitmap",
             Group::Connection => "connection",
             Group::Server => "server",
+            Group::Scripting => "scripting",
         }
     }
 
@@ -137,6 +140,7 @@ impl Group {
             Group::Bitmap => "bitmap",
             Group::Connection => "connection",
             Group::Server => "",
+            Group::Scripting => "scripting",
         }
     }
 }

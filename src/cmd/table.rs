@@ -12,6 +12,15 @@ pub struct Row {
     pub id: u32,
     /// Gate bits that it cares about.
     pub gates: u32,
+    /// `name_word` of its name.
+    word: u64,
+}
+
+impl Row {
+    /// A row under a number.
+    pub fn new(spec: &'static Spec, id: u32) -> Row {
+        Row { spec, id, gates: spec.gates(), word: name_word(spec.name.as_bytes()) }
+    }
 }
 
 /// The table.
@@ -25,7 +34,8 @@ pub struct Table {
 
 static TABLE: OnceLock<Table> = OnceLock::new();
 
-const NAME_BYTES_MAX: usize = 32;
+/// Slots of the name index; a power of two, at most a quarter used.
+const INDEX_SLOTS: usize = 2048;
 
 /// The process's table.
 ///
@@ -44,7 +54,7 @@ pub fn install(families: &[&'static [Spec]]) -> &'static Table {
 impl Table {
     fn new(families: &[&'static [Spec]]) -> Table {
         let top: Vec<&'static Spec> = families.iter().flat_map(|f| f.iter()).collect();
-        let mut table = Table { rows: Vec::new(), first_sub: vec![0; top.len()], index: vec![0; 1024] };
+        let mut table = Table { rows: Vec::new(), first_sub: vec![0; top.len()], index: vec![0; INDEX_SLOTS] };
         for spec in &top {
             table.push(spec);
         }
@@ -55,9 +65,9 @@ impl Table {
             }
         }
         for number in 0..top.len() {
-            let mut at = name_hash(table.rows[number].spec.name.as_bytes()) & 1023;
+            let mut at = slot(table.rows[number].word, table.rows[number].spec.name.len());
             while table.index[at] != 0 {
-                at = (at + 1) & 1023;
+                at = (at + 1) % INDEX_SLOTS;
             }
             table.index[at] = number as u16 + 1;
         }
@@ -65,26 +75,28 @@ impl Table {
     }
 
     fn push(&mut self, spec: &'static Spec) {
-        self.rows.push(Row { spec, id: self.rows.len() as u32, gates: spec.gates() });
+        self.rows.push(Row::new(spec, self.rows.len() as u32));
     }
 
     /// Finds a command by its name in any case.
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<Row> {
-        if name.len() > NAME_BYTES_MAX {
-            return None;
-        }
-        let mut at = name_hash(name) & 1023;
+        let word = name_word(name);
+        let mut at = slot(word, name.len());
         loop {
             let number = self.index[at];
             if number == 0 {
                 return None;
             }
-            let row = self.rows[number as usize - 1];
-            if same_name(row.spec.name.as_bytes(), name) {
-                return Some(row);
+            let row = &self.rows[number as usize - 1];
+            // The word tells short names apart; what it leaves out of a long one must be compared.
+            if row.word == word
+                && row.spec.name.len() == name.len()
+                && (name.len() <= 8 || row.spec.name.as_bytes().eq_ignore_ascii_case(name))
+            {
+                return Some(*row);
             }
-            at = (at + 1) & 1023;
+            at = (at + 1) % INDEX_SLOTS;
         }
     }
 
@@ -119,18 +131,21 @@ impl Table {
     }
 }
 
-/// Mixes length and up to the first eight letters, case folded.
+/// The name in eight bytes, case folded: all of it up to eight letters (each length reads its bytes at fixed, maybe
+/// overlapping places), the first four and the last four of a longer one.
 #[inline]
-fn name_hash(name: &[u8]) -> usize {
-    let mut word = name.len() as u64;
-    for byte in &name[..name.len().min(10)] {
-        word = word.rotate_left(6) ^ u64::from(byte | 0x20);
-    }
-    (word.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54) as usize
+fn name_word(name: &[u8]) -> u64 {
+    const FOLD: u64 = 0x2020_2020_2020_2020;
+    let four = |at: usize| u64::from(u32::from_le_bytes([name[at], name[at + 1], name[at + 2], name[at + 3]]));
+    let word = match name.len() {
+        0 => 0,
+        n @ 1..=3 => u64::from(name[0]) | u64::from(name[n / 2]) << 8 | u64::from(name[n - 1]) << 16,
+        n => four(0) | four(n - 4) << 32,
+    };
+    word | FOLD
 }
 
-/// `lower` is a row's name; `given` may have capitals.
 #[inline]
-fn same_name(lower: &[u8], given: &[u8]) -> bool {
-    lower.len() == given.len() && lower.iter().zip(given).all(|(l, g)| *l == g.to_ascii_lowercase())
+fn slot(word: u64, len: usize) -> usize {
+    ((word ^ len as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % INDEX_SLOTS
 }

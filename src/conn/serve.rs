@@ -109,7 +109,7 @@ async fn exchange(
                 let Ok(bytes) = result else { return };
                 local.counters.writes.add(1);
                 local.counters.net_out.add(bytes as u64);
-                info.net_out.fetch_add(bytes as u64, Ordering::Relaxed);
+                info.net_out.add(bytes as u64);
                 info.output_bytes.store(0, Ordering::Relaxed);
                 idle_writer = Some(half);
                 if buf.capacity() <= OUTPUT_BYTES_KEEP {

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use crate::base::hash::KeyHash;
 use crate::cmd::cx::{Client, ReadStores, Wish};
-use crate::cmd::spec::{Handler, gate};
+use crate::cmd::spec::{Group, Handler, gate};
 use crate::cmd::table::{Row, table};
 use crate::config::P;
 use crate::shard::exec::Door;
@@ -129,6 +129,14 @@ impl Session {
 
     /// Ends the connection: gives back what it has of the shard.
     pub fn end(mut self, local: &Local) {
+        // What came but was not read: a grant that is dropped would lock its shard for ever.
+        while let Some(event) = self.mailbox.take() {
+            match event {
+                Event::Granted(shard) => self.pending_hold.granted(shard),
+                Event::Done(group) => local.recycle(group),
+                Event::Rung => {}
+            }
+        }
         self.pending_hold.release(&local.shared);
         local.stand_up(self.token);
     }
@@ -159,7 +167,7 @@ impl Session {
             input.reserve_exact(input.capacity());
         }
         let info = &self.client.info;
-        info.net_in.fetch_add(new_bytes as u64, Ordering::Relaxed);
+        info.net_in.add(new_bytes as u64);
         info.query_bytes.store(input.len() as u64, Ordering::Relaxed);
         info.query_capacity.store(input.capacity() as u64, Ordering::Relaxed);
         self.input = input;
@@ -352,11 +360,12 @@ impl Session {
             }
         }
         let input = std::mem::take(&mut self.input);
+        let door = local.door(store.now);
         let mut stopped = None;
         for command in &scratch.commands {
             let spans = &scratch.spans[command.first as usize..(command.first + command.count) as usize];
             let mut args = Args::new(&input, spans, command.known);
-            match self.one(local, store, command, &mut args) {
+            match self.one(local, &door, store, command, &mut args) {
                 None => self.at = command.end,
                 Some(Stop::Wish) => {
                     self.at = command.end;
@@ -368,20 +377,30 @@ impl Session {
                 break;
             }
         }
-        self.input = input;
         // What CLIENT LIST shows is written once a batch.
         let info = &self.client.info;
-        if let Some(row) = scratch.commands.last().and_then(|c| c.row) {
-            info.last_command.store(row.id, Ordering::Relaxed);
+        if let Some(last) = scratch.commands.last()
+            && let Some(row) = last.row
+        {
+            let subcommand = scratch.spans[last.first as usize..].get(1).filter(|_| last.count > 1);
+            let sub = subcommand.and_then(|span| table().find_sub(row, span.of(&input)));
+            info.last_command.store(sub.unwrap_or(row).id, Ordering::Relaxed);
         }
+        self.input = input;
         info.last_ms.store(store.now.ms, Ordering::Relaxed);
         stopped
     }
 
     /// Runs one command. `Some`: it did not run (or, for a wish, asks for something).
     #[inline]
-    fn one(&mut self, local: &Local, store: &mut Store, command: &Parsing, args: &mut Args<'_>) -> Option<Stop> {
-        let door = local.door(store.now);
+    fn one(
+        &mut self,
+        local: &Local,
+        door: &Door<'_>,
+        store: &mut Store,
+        command: &Parsing,
+        args: &mut Args<'_>,
+    ) -> Option<Stop> {
         local.counters.processed.add(1);
         let row = match resolve(command.row, args) {
             Ok(row) => row,
@@ -395,9 +414,9 @@ impl Session {
             }
         };
         if row.gates & (self.client.gates | local.shared.host.gates.load(Ordering::Relaxed)) != 0 {
-            return self.one_slow(local, store, row, command, args);
+            return self.one_slow(local, door, store, row, command, args);
         }
-        self.dispatch(local, store, row, command, args, false)
+        self.dispatch(local, door, store, row, command, args, false)
     }
 
     /// The same with gates in force.
@@ -405,6 +424,7 @@ impl Session {
     fn one_slow(
         &mut self,
         local: &Local,
+        door: &Door<'_>,
         store: &mut Store,
         row: Row,
         command: &Parsing,
@@ -415,12 +435,12 @@ impl Session {
         }
         let before = self.out.buf.len();
         if let Err(error) = gates::allowed(row, &local.shared.host, &self.client.caller) {
-            local.door(store.now).reject(row, &error, &mut self.out);
+            door.reject(row, &error, &mut self.out);
             return self.after_slow(before);
         }
         self.client.info.last_command.store(row.id, Ordering::Relaxed);
         let silent = gates::is_silent(&self.client);
-        let stop = self.dispatch(local, store, row, command, args, silent);
+        let stop = self.dispatch(local, door, store, row, command, args, silent);
         match stop {
             None | Some(Stop::Wish) => self.after_slow(before).or(stop),
             stop => stop,
@@ -435,17 +455,22 @@ impl Session {
         None
     }
 
+    #[inline]
     fn dispatch(
         &mut self,
         local: &Local,
+        door: &Door<'_>,
         store: &mut Store,
         row: Row,
         command: &Parsing,
         args: &mut Args<'_>,
         silent: bool,
     ) -> Option<Stop> {
-        let door = local.door(store.now);
         if let Handler::Conn(_) = row.spec.handler {
+            // What is about the whole process follows everything before it.
+            if self.gather.is_open() && row.spec.group == Group::Server {
+                return Some(Stop::Barrier);
+            }
             door.conn(row, &mut self.client, args, &mut self.out);
             self.out.protocol = self.client.caller.protocol;
             return (self.client.wish != Wish::None).then_some(Stop::Wish);
@@ -453,7 +478,7 @@ impl Session {
         match plan(row.spec, args, command.known, local.shared.shards(), local.id) {
             Plan::Local => door.on_one(row, store, &self.client.caller, args, &mut self.out),
             Plan::Foreign(shard) => {
-                if !self.read_in_place(local, &door, shard, row, args) {
+                if !self.read_in_place(local, door, shard, row, args) {
                     let reply_at = (!silent).then_some(self.out.buf.len());
                     let command = (row.id, &*args, command.known);
                     self.gather.post(local, self.token, shard, command, self.client.caller, reply_at);
@@ -461,7 +486,7 @@ impl Session {
             }
             Plan::Several(_) if self.gather.is_open() => return Some(Stop::Barrier),
             Plan::Several(set) => {
-                if !self.read_several_in_place(local, &door, store, &set, row, args) {
+                if !self.read_several_in_place(local, door, store, &set, row, args) {
                     return Some(Stop::Hold(set));
                 }
             }

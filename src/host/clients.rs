@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use super::Counter;
 use crate::base::clock;
 use crate::rt::sys::shutdown_fd;
 
@@ -47,9 +48,9 @@ pub struct ClientInfo {
     /// Commands executed.
     pub commands: AtomicU64,
     /// Bytes read.
-    pub net_in: AtomicU64,
+    pub net_in: Counter,
     /// Bytes written.
-    pub net_out: AtomicU64,
+    pub net_out: Counter,
     /// CLIENT NO-EVICT.
     pub no_evict: AtomicBool,
     /// CLIENT NO-TOUCH.
@@ -79,8 +80,8 @@ impl ClientInfo {
             query_capacity: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
             commands: AtomicU64::new(0),
-            net_in: AtomicU64::new(0),
-            net_out: AtomicU64::new(0),
+            net_in: Counter::default(),
+            net_out: Counter::default(),
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),
             killed: AtomicBool::new(false),
@@ -126,9 +127,9 @@ impl Clients {
         }
     }
 
-    /// All clients, by id.
+    /// All clients, by id. Killed ones are on their way out and count no more.
     pub fn all(&self) -> Vec<Arc<ClientInfo>> {
-        self.by_id.lock().values().cloned().collect()
+        self.by_id.lock().values().filter(|c| !c.killed.load(Ordering::Acquire)).cloned().collect()
     }
 
     /// How many there are.

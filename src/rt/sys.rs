@@ -4,7 +4,7 @@ mod process;
 
 use std::alloc::{GlobalAlloc, Layout};
 
-pub use process::{cpu_seconds, malloc_stats, memory_bytes, purge, shutdown_fd};
+pub use process::{cpu_seconds, decay, malloc_stats, memory_bytes, purge, shutdown_fd};
 
 use tikv_jemalloc_sys as jemalloc;
 
@@ -62,7 +62,7 @@ pub static MALLOC_CONF: Option<&'static std::ffi::c_char> = Some(conf());
 
 const fn conf() -> &'static std::ffi::c_char {
     // SAFETY: a C string has a first byte, and it lives for ever.
-    unsafe { &*c"thp:never,dirty_decay_ms:5000,muzzy_decay_ms:0,abort_conf:false".as_ptr() }
+    unsafe { &*c"thp:never,dirty_decay_ms:1000,muzzy_decay_ms:0,abort_conf:false".as_ptr() }
 }
 
 /// The processor's time stamp counter; cheap, and steady on the processors we run on.

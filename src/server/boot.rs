@@ -11,6 +11,7 @@ use std::task::Poll;
 
 use crate::config::{P, Settings, VERSION, refused_yet};
 use crate::conn::serve;
+use crate::ds::raw::arena;
 use crate::host::{Facts, Host};
 use crate::rt::log::{self, Level, line};
 use crate::rt::{self, Driver, Sleeper};
@@ -25,6 +26,8 @@ use super::{listen, table};
 
 /// Milliseconds between two rounds of chores.
 const TICK_MS: u64 = 100;
+/// Freed slots taken back from other threads in one go.
+const SLOTS_STEP: usize = 2_000;
 /// Stack of a shard's thread.
 const STACK_BYTES: usize = 2 << 20;
 
@@ -247,6 +250,11 @@ async fn chores(local: Rc<Local>) {
         local.ring_all();
         if local.id == 0 && ticks.is_multiple_of(1000 / TICK_MS) {
             local.shared.host.sample();
+            rt::sys::decay();
+        }
+        while arena::collect(SLOTS_STEP) {
+            // Others first.
+            rt::sleep_ms(1).await;
         }
         ticks += 1;
         loop {

@@ -15,6 +15,7 @@ pub fn families() -> Vec<&'static [Spec]> {
         obs::command::COMMANDS,
         obs::info::COMMANDS,
         admin::server::COMMANDS,
+        admin::scripting::COMMANDS,
         admin::config::COMMANDS,
         admin::memory::COMMANDS,
         admin::debug::COMMANDS,

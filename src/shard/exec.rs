@@ -10,7 +10,6 @@ use crate::store::{Now, Store};
 use crate::wire::{Args, Error, Key, Out};
 
 /// The door, as the executing shard has it.
-#[derive(Clone, Copy)]
 pub struct Door<'a> {
     /// The process.
     pub host: &'a Host,
@@ -18,15 +17,26 @@ pub struct Door<'a> {
     pub counters: &'a Counters,
     /// The time of this turn.
     pub now: Now,
+    /// When the last command of this turn ended, or the turn began.
+    pub clock: StdCell<u64>,
 }
 
-impl Door<'_> {
+impl<'a> Door<'a> {
+    /// A door for one turn.
+    #[inline]
+    pub fn new(host: &'a Host, counters: &'a Counters, now: Now) -> Door<'a> {
+        Door { host, counters, now, clock: StdCell::new(cycles()) }
+    }
+
     #[inline]
     fn pass(&self, row: Row, out: &mut Out, run: impl FnOnce(&mut Out) -> Done) {
         let counters = &self.counters.commands[row.id as usize];
-        let (before, start) = (out.buf.len(), cycles());
+        let before = out.buf.len();
         let done = run(out);
-        counters.cycles.add(cycles().wrapping_sub(start));
+        // Commands of a turn follow each other, so one look at the counter serves as the end of this one and the
+        // start of the next.
+        let end = cycles();
+        counters.cycles.add(end.wrapping_sub(self.clock.replace(end)));
         counters.calls.add(1);
         if let Err(error) = done {
             counters.failed.add(1);

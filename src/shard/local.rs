@@ -118,7 +118,7 @@ impl Local {
     /// The door to handlers at the time `now`.
     #[inline]
     pub fn door(&self, now: Now) -> Door<'_> {
-        Door { host: &self.shared.host, counters: &self.counters, now }
+        Door::new(&self.shared.host, &self.counters, now)
     }
 
     /// Goes in to this shard's data, with the clock read and the settings in force.

@@ -51,6 +51,8 @@ pub struct Posted {
     pub row: u32,
     first: u32,
     count: u32,
+    /// Where the cursor stands: behind the subcommand, if there is one.
+    at: u32,
     known: (u32, KeyHash),
     /// Who asks.
     pub caller: Caller,
@@ -93,13 +95,16 @@ impl Group {
             self.spans.push(Span { at: self.bytes.len() as u32, len: span.len });
             self.bytes.extend_from_slice(span.of(buf));
         }
-        self.commands.push(Posted { row, first, count: spans.len() as u32, known, caller });
+        let (count, at) = (spans.len() as u32, args.position() as u32);
+        self.commands.push(Posted { row, first, count, at, known, caller });
     }
 
     /// The arguments of a command.
     pub fn args(&self, posted: Posted) -> Args<'_> {
         let spans = &self.spans[posted.first as usize..(posted.first + posted.count) as usize];
-        Args::new(&self.bytes, spans, posted.known)
+        let mut args = Args::new(&self.bytes, spans, posted.known);
+        args.seek(posted.at as usize);
+        args
     }
 
     /// Reply `n`.

@@ -172,7 +172,7 @@ fn databases_are_apart() {
         GET a                   => $-1
         SET a one               => +OK
         SELECT 16               => -ERR DB index is out of range
-        SELECT x                => -ERR invalid DB index
+        SELECT x                => -ERR value is not an integer or out of range
         MOVE a 0                => :0
         SET b one               => +OK
         MOVE b 0                => :1

@@ -13,7 +13,7 @@ use crate::wire::{Args, Error};
 
 /// The rows.
 pub const COMMANDS: &[Spec] = &[
-    Spec::write("setbit", "key offset value", bit::setbit)
+    Spec::write("setbit", "key offset value:integer", bit::setbit)
         .doc(B, "2.2.0", "Sets or clears a bit of a string; makes the key when it does not exist.")
         .keys(keys::READ_UPDATE)
         .with(flag::DENYOOM),

@@ -41,6 +41,17 @@ fn expire_option<'a>(args: &mut Args<'a>) -> Result<Option<Expire<'a>>, Error> {
     Ok(None)
 }
 
+/// An expiration option at the cursor, which may stand there several times: the last one counts.
+fn repeatable_expire<'a>(args: &mut Args<'a>, seen: &mut Option<Expire<'a>>) -> Result<(), Error> {
+    let expire = expire_option(args)?.ok_or(Error::Syntax)?;
+    let same_kind = |old: Expire<'_>| (old.unit_ms, old.relative) == (expire.unit_ms, expire.relative);
+    if !seen.is_none_or(same_kind) {
+        return Err(Error::Syntax);
+    }
+    *seen = Some(expire);
+    Ok(())
+}
+
 /// When SET may store.
 #[derive(Clone, Copy, PartialEq)]
 enum Condition<'a> {
@@ -70,13 +81,7 @@ fn set_options<'a>(args: &mut Args<'a>) -> Result<SetOptions<'a>, Error> {
             }
             options.condition = condition;
         } else {
-            let expire = expire_option(args)?.ok_or(Error::Syntax)?;
-            let same_kind =
-                |old: Expire<'_>| (old.unit_ms, old.relative) == (expire.unit_ms, expire.relative);
-            if !options.expire.is_none_or(same_kind) {
-                return Err(Error::Syntax);
-            }
-            options.expire = Some(expire);
+            repeatable_expire(args, &mut options.expire)?;
         }
     }
     if options.keep_ttl && options.expire.is_some() { Err(Error::Syntax) } else { Ok(options) }
@@ -204,8 +209,15 @@ pub fn getdel(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
 /// GETEX key [expiration]
 pub fn getex(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let key = args.key()?;
-    let (persist, expire) = if args.keyword("PERSIST") { (true, None) } else { (false, expire_option(args)?) };
-    if !args.is_done() {
+    let (mut persist, mut expire) = (false, None);
+    while !args.is_done() {
+        if args.keyword("PERSIST") {
+            persist = true;
+        } else {
+            repeatable_expire(args, &mut expire)?;
+        }
+    }
+    if persist && expire.is_some() {
         return Err(Error::Syntax);
     }
     let now_ms = cx.now.ms;

@@ -114,7 +114,7 @@ pub const COMMANDS: &[Spec] = &[
         .doc(S, "1.0.0", "Subtracts from the integer value of a key; a missing key counts as 0.")
         .keys(keys::READ_UPDATE)
         .with(flag::DENYOOM | flag::FAST),
-    Spec::write("incrbyfloat", "key increment", counter::incrbyfloat)
+    Spec::write("incrbyfloat", "key increment:double", counter::incrbyfloat)
         .doc(S, "2.6.0", "Adds to the float value of a key; a missing key counts as 0.")
         .keys(keys::READ_UPDATE)
         .with(flag::DENYOOM | flag::FAST),

@@ -3,7 +3,8 @@
 //! ```text
 //! 0        4          key length code   8 (if DEADLINE)   key            value
 //! [head u32][1|3|5 bytes              ][deadline u64 ms  ][key bytes    ][...]
-//! value:  Inline  [1|3|5 bytes length code][bytes]
+//! value:  Tiny    [up to 7 bytes], the length in the form
+//!         Inline  [1|3|5 bytes length code][bytes]
 //!         Int     [i64]
 //!         Heap    [ptr][len][cap], a byte vector of its own
 //! ```
@@ -13,18 +14,20 @@
 //!
 //! Must stay true: a block is allocated with exactly `size_class(bytes needed)`, so its size follows from its
 //! contents; the head's form and marks change only under exclusive access.
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::size_class;
+use super::{arena, heap_class, size_class};
 
 const FORM_MASK: u32 = 0xF;
 const FORM_INLINE: u32 = 0;
 const FORM_INT: u32 = 1;
 const FORM_HEAP: u32 = 2;
+/// Forms from here on are inline values of 0 to 7 bytes without a length code.
+const FORM_TINY: u32 = 8;
+const TINY_BYTES_MAX: usize = 7;
 
 const DEADLINE: u32 = 1 << 4;
 /// Mark for the owner's use: the value was edited in place (a "raw" string in the terms of the floor above).
@@ -122,13 +125,44 @@ unsafe fn get_code(at: *const u8) -> (usize, *const u8) {
     }
 }
 
+/// Bytes of the length code of an inline value.
+const fn inline_code_bytes(len: usize) -> usize {
+    if len <= TINY_BYTES_MAX { 0 } else { code_bytes(len) }
+}
+
+const fn inline_form(len: usize) -> u32 {
+    if len <= TINY_BYTES_MAX { FORM_TINY + len as u32 } else { FORM_INLINE }
+}
+
+/// Writes the length code of an inline value, where it has one; returns where its bytes go.
+///
+/// # Safety
+/// `at` must have room for `inline_code_bytes(len)` bytes.
+unsafe fn put_inline_code(at: *mut u8, len: usize) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    if len <= TINY_BYTES_MAX { at } else { unsafe { put_code(at, len) } }
+}
+
 fn heap_is_smaller(front: usize, len: usize) -> bool {
-    let inline = size_class(front + code_bytes(len) + len);
-    size_class(front + HEAP_BYTES) + size_class(len) < inline
+    let inline = size_class(front + inline_code_bytes(len) + len);
+    size_class(front + HEAP_BYTES) + heap_class(len) < inline
 }
 
 fn must_be_heap(front: usize, len: usize) -> bool {
     len > INLINE_BYTES_MAX || (len > INLINE_BYTES_SURE && heap_is_smaller(front, len))
+}
+
+/// Length and place of an inline value's bytes.
+///
+/// # Safety
+/// `form` is an inline one, and `at` is where such a value starts.
+#[inline]
+unsafe fn inline_span(form: u32, at: *const u8) -> (usize, *const u8) {
+    if form >= FORM_TINY {
+        return ((form - FORM_TINY) as usize, at);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { get_code(at) }
 }
 
 impl Block {
@@ -151,7 +185,10 @@ impl Block {
             other => other,
         };
         let value_bytes = match &value {
-            NewValue::Bytes(b) => code_bytes(b.len()) + b.len(),
+            NewValue::Bytes(b) => {
+                head |= inline_form(b.len());
+                inline_code_bytes(b.len()) + b.len()
+            }
             NewValue::Int(_) => {
                 head |= FORM_INT;
                 8
@@ -161,11 +198,10 @@ impl Block {
                 HEAP_BYTES
             }
         };
-        let layout = layout_for(front + value_bytes);
-        // SAFETY: the layout is not empty; every write below stays inside `front + value_bytes`.
+        // SAFETY: every write below stays inside the `front + value_bytes` bytes that were taken.
         // Checked by: `round_trips` (proptest, Miri).
         unsafe {
-            let Some(start) = NonNull::new(alloc(layout)) else { handle_alloc_error(layout) };
+            let start = arena::take(front + value_bytes);
             start.as_ptr().cast::<u32>().write(head);
             let mut at = put_code(start.as_ptr().add(HEAD_BYTES), key.len());
             if let Some(ms) = deadline_ms {
@@ -176,7 +212,7 @@ impl Block {
             at = at.add(key.len());
             match value {
                 NewValue::Bytes(b) => {
-                    put_code(at, b.len()).copy_from_nonoverlapping(b.as_ptr(), b.len());
+                    put_inline_code(at, b.len()).copy_from_nonoverlapping(b.as_ptr(), b.len());
                 }
                 NewValue::Int(v) => at.cast::<i64>().write_unaligned(v),
                 NewValue::Heap(v) => write_vec(at, v),
@@ -209,7 +245,7 @@ impl Block {
         let next = Block::new(key.unwrap_or(view.key()), value, deadline_ms, view.access(), view.marks());
         // SAFETY: we own the old block; only its shell is left.
         // Checked by: `deadlines_come_and_go`, `keys_change` (Miri).
-        unsafe { dealloc(old.0.as_ptr(), layout_for(view.bytes_needed())) };
+        unsafe { arena::give(old.0, view.bytes_needed()) };
         next
     }
 
@@ -222,11 +258,6 @@ impl Block {
     pub fn view_mut(&mut self) -> BlockMut<'_> {
         BlockMut(self.0, PhantomData)
     }
-}
-
-fn layout_for(bytes: usize) -> Layout {
-    // Eight is a power of two and sizes are far below isize::MAX.
-    Layout::from_size_align(size_class(bytes), 8).expect("a block's size")
 }
 
 /// # Safety
@@ -253,11 +284,11 @@ impl Drop for Block {
         // Checked by: `round_trips` (Miri finds leaks and wrong layouts).
         unsafe {
             let view = BlockRef(self.0, PhantomData);
-            let layout = layout_for(view.bytes_needed());
+            let bytes = view.bytes_needed();
             if view.form() == FORM_HEAP {
                 drop(read_vec(view.value_at()));
             }
-            dealloc(self.0.as_ptr(), layout);
+            arena::give(self.0, bytes);
         }
     }
 }
@@ -326,8 +357,8 @@ impl<'a> BlockRef<'a> {
                     let [ptr, len, _] = at.cast::<[usize; 3]>().read_unaligned();
                     Payload::Bytes(std::slice::from_raw_parts(ptr as *const u8, len))
                 }
-                _ => {
-                    let (len, at) = get_code(at);
+                form => {
+                    let (len, at) = inline_span(form, at);
                     Payload::Bytes(std::slice::from_raw_parts(at, len))
                 }
             }
@@ -372,9 +403,9 @@ impl<'a> BlockRef<'a> {
             + match self.form() {
                 FORM_INT => 8,
                 FORM_HEAP => HEAP_BYTES,
-                // SAFETY: an inline value starts with its length code.
-                _ => unsafe {
-                    let (len, at) = get_code(value_at);
+                // SAFETY: the form is an inline one.
+                form => unsafe {
+                    let (len, at) = inline_span(form, value_at);
                     (at as usize - value_at as usize) + len
                 },
             }
@@ -385,7 +416,7 @@ impl<'a> BlockRef<'a> {
         let own = size_class(self.bytes_needed());
         match self.vector_bytes() {
             0 => own,
-            cap => own + size_class(cap),
+            cap => own + heap_class(cap),
         }
     }
 
@@ -425,9 +456,9 @@ impl<'a> BlockMut<'a> {
                 unsafe { view.value_at().cast_mut().cast::<i64>().write_unaligned(*v) };
                 true
             }
-            (NewValue::Bytes(b), FORM_INLINE) => self.store_inline(b),
-            (NewValue::Heap(v), FORM_INLINE) => self.store_inline(v),
-            _ => false,
+            (NewValue::Int(_), _) | (_, FORM_INT | FORM_HEAP) => false,
+            (NewValue::Bytes(b), _) => self.store_inline(b),
+            (NewValue::Heap(v), _) => self.store_inline(v),
         }
     }
 
@@ -436,13 +467,14 @@ impl<'a> BlockMut<'a> {
         let view = self.view();
         let value_at = view.value_at().cast_mut();
         let front = value_at as usize - self.0.as_ptr() as usize;
-        let need = front + code_bytes(b.len()) + b.len();
+        let need = front + inline_code_bytes(b.len()) + b.len();
         if size_class(need) != size_class(view.bytes_needed()) || must_be_heap(front, b.len()) {
             return false;
         }
         // SAFETY: the block is inline, the class has room for `need` bytes, and the view is exclusive.
         // Checked by: `stores_in_place` (proptest, Miri).
-        unsafe { put_code(value_at, b.len()).copy_from_nonoverlapping(b.as_ptr(), b.len()) };
+        unsafe { put_inline_code(value_at, b.len()).copy_from_nonoverlapping(b.as_ptr(), b.len()) };
+        self.set_head(FORM_MASK, inline_form(b.len()));
         true
     }
 
@@ -458,8 +490,8 @@ impl<'a> BlockMut<'a> {
                     let [ptr, len, _] = at.cast::<[usize; 3]>().read_unaligned();
                     Some(std::slice::from_raw_parts_mut(ptr as *mut u8, len))
                 }
-                _ => {
-                    let (len, at) = get_code(at);
+                form => {
+                    let (len, at) = inline_span(form, at);
                     Some(std::slice::from_raw_parts_mut(at.cast_mut(), len))
                 }
             }
@@ -483,15 +515,16 @@ impl<'a> BlockMut<'a> {
                 }
                 true
             }
-            FORM_INLINE => {
-                // SAFETY: an inline value starts with its length code.
-                let (old, bytes_at) = unsafe { get_code(at) };
+            FORM_INT => false,
+            form => {
+                // SAFETY: the form is an inline one.
+                let (old, bytes_at) = unsafe { inline_span(form, at) };
                 if len <= old {
                     return true;
                 }
                 let front = at as usize - self.0.as_ptr() as usize;
-                let need = front + code_bytes(len) + len;
-                let same_code = code_bytes(len) == code_bytes(old);
+                let need = front + inline_code_bytes(len) + len;
+                let same_code = inline_code_bytes(len) == inline_code_bytes(old);
                 if !same_code
                     || size_class(need) != size_class(view.bytes_needed())
                     || must_be_heap(front, len)
@@ -501,11 +534,11 @@ impl<'a> BlockMut<'a> {
                 // SAFETY: the class has room for `need` bytes; the code keeps its width, so bytes stay in place.
                 unsafe {
                     bytes_at.cast_mut().add(old).write_bytes(0, len - old);
-                    put_code(at, len);
+                    put_inline_code(at, len);
                 }
+                self.set_head(FORM_MASK, inline_form(len));
                 true
             }
-            _ => false,
         }
     }
 }
@@ -519,7 +552,7 @@ fn grow_vec(v: &mut Vec<u8>, len: usize) {
     v.resize(len, 0);
 }
 
-// SAFETY: the pointer is 8-aligned (layout_for), `from_raw` undoes `into_raw`.
+// SAFETY: the pointer is 8-aligned (arena), `from_raw` undoes `into_raw`.
 unsafe impl super::dash::Entry for Block {
     type Ref<'a> = BlockRef<'a>;
     type Mut<'a> = BlockMut<'a>;

@@ -2,24 +2,28 @@
 //!
 //! A bucket is one cache line: seven one-byte fingerprints, a count of entries that passed over it, seven slots.
 //! A slot is the entry's address, with the sixteen hash bits that place it among the buckets above bit 48 and a
-//! "has a deadline" bit at the bottom; so growing a segment touches no entry.
+//! "has a deadline" bit at the bottom; so growing a segment touches no entry. Buckets come in units of eight, all
+//! of one size, so that growth by a unit leaves no holes in the heap behind.
 //!
 //! Must stay true: an entry lies in its home bucket or in one after it (cyclic), and every full bucket that its
 //! insertion passed counts it (255 = lost count, never lowered); `count < nb * 7`, so a probe ends;
 //! `deadline_min_ms` is at or below every deadline in the segment.
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
+use super::arena;
 use super::dash::{Entry, View};
 use crate::base::hash::{KeyHash, PREFIX_BITS};
 
 /// Slots of a bucket.
 pub const SLOTS: usize = 7;
-/// The bucket counts that a segment grows through; the allocator has a size class for each.
-const BUCKET_COUNTS: [u16; 20] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64];
+/// Buckets of a unit.
+const UNIT: u16 = 8;
+const UNITS_MAX: usize = 8;
 /// A segment with this many buckets splits instead of growing.
-pub const BUCKETS_MAX: u16 = 64;
+pub const BUCKETS_MAX: u16 = UNIT * UNITS_MAX as u16;
+/// Entries that the buckets of a segment can ever hold.
+pub const ENTRIES_MAX: usize = BUCKETS_MAX as usize * SLOTS;
 
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -91,8 +95,8 @@ pub(super) struct Place {
     slot: u16,
 }
 
+#[repr(C, align(64))]
 pub(super) struct Segment<E: Entry> {
-    buckets: NonNull<Bucket>,
     /// The earliest deadline that may be in here; `u64::MAX`: none.
     pub deadline_min_ms: u64,
     /// First hash prefix of the range that this segment holds.
@@ -103,16 +107,23 @@ pub(super) struct Segment<E: Entry> {
     limit: u16,
     /// Directory bits that lead here.
     pub depth: u8,
+    /// The first `nb / UNIT` are ours; the first one is the shared empty bucket while `limit` is 0.
+    units: [NonNull<Bucket>; UNITS_MAX],
     _owns: PhantomData<E>,
 }
 
-fn layout(nb: u16) -> Layout {
-    Layout::array::<Bucket>(usize::from(nb)).expect("at most 64 buckets")
+const UNIT_BYTES: usize = UNIT as usize * size_of::<Bucket>();
+
+fn new_unit() -> NonNull<Bucket> {
+    let unit = arena::take(UNIT_BYTES);
+    // SAFETY: the unit has that many bytes; zeroed buckets are empty buckets.
+    unsafe { unit.as_ptr().write_bytes(0, UNIT_BYTES) };
+    unit.cast()
 }
 
 /// Seven eighths full: beyond that, misses probe too many buckets.
 fn limit_for(nb: u16) -> u16 {
-    if nb <= 2 { nb * SLOTS as u16 - 1 } else { nb * SLOTS as u16 * 7 / 8 }
+    nb * SLOTS as u16 * 7 / 8
 }
 
 #[inline]
@@ -134,21 +145,21 @@ fn bits_of(word: u64) -> u16 {
 impl<E: Entry> Segment<E> {
     pub fn empty(start: u32, depth: u8) -> Self {
         Segment {
-            buckets: NonNull::from(&EMPTY),
             deadline_min_ms: u64::MAX,
             start,
             nb: 1,
             count: 0,
             limit: 0,
             depth,
+            units: [NonNull::from(&EMPTY); UNITS_MAX],
             _owns: PhantomData,
         }
     }
 
-    /// Makes room for `entries` at once.
+    /// Makes room for `entries` at once, as far as a segment goes.
     pub fn reserve(&mut self, entries: usize) {
-        if let Some(nb) = BUCKET_COUNTS.iter().find(|nb| usize::from(limit_for(**nb)) >= entries) {
-            self.rebuild(*nb);
+        while usize::from(self.limit) < entries && self.may_grow() {
+            self.add_unit();
         }
     }
 
@@ -163,14 +174,17 @@ impl<E: Entry> Segment<E> {
     #[inline]
     fn bucket(&self, index: u16) -> &Bucket {
         debug_assert!(index < self.nb);
-        // SAFETY: `index < nb`, and `buckets` has `nb` buckets. Checked by: `segment_model` (Miri).
-        unsafe { self.buckets.add(usize::from(index)).as_ref() }
+        // SAFETY: `index < nb`, so its unit is one of ours (or the shared empty bucket). Checked by: `table_model`.
+        unsafe {
+            let unit = self.units.get_unchecked(usize::from(index / UNIT));
+            unit.add(usize::from(index % UNIT)).as_ref()
+        }
     }
 
     fn bucket_mut(&mut self, index: u16) -> &mut Bucket {
         debug_assert!(index < self.nb && self.limit > 0, "the shared empty bucket is never written");
-        // SAFETY: as above; `limit > 0` means that the buckets are ours.
-        unsafe { self.buckets.add(usize::from(index)).as_mut() }
+        // SAFETY: as above; `limit > 0` means that the unit is ours.
+        unsafe { self.units[usize::from(index / UNIT)].add(usize::from(index % UNIT)).as_mut() }
     }
 
     #[inline]
@@ -190,7 +204,10 @@ impl<E: Entry> Segment<E> {
         let bucket = self.bucket(home(hash.bucket_bits(), self.nb));
         let marks = bucket.matches(hash.fingerprint());
         if marks != 0 {
-            prefetch(address(bucket.slots[slot_of(marks)]).as_ptr());
+            // Two lines: small blocks are not aligned to one.
+            let at = address(bucket.slots[slot_of(marks)]).as_ptr();
+            prefetch(at);
+            prefetch(at.wrapping_add(63));
         }
     }
 
@@ -204,7 +221,7 @@ impl<E: Entry> Segment<E> {
             while marks != 0 {
                 let slot = slot_of(marks);
                 let word = bucket.slots[slot];
-                if bits_of(word) == bits && self.view(word).key() == key {
+                if bits_of(word) == bits && same(self.view(word).key(), key) {
                     return Some(Place { bucket: index, slot: slot as u16 });
                 }
                 marks &= marks - 1;
@@ -396,54 +413,47 @@ impl<E: Entry> Segment<E> {
         unreachable!("count entries are occupied")
     }
 
+    /// Adds a unit of buckets and spreads the entries over all. Touches no entry.
     pub fn grow(&mut self) {
-        let wanted = if self.limit == 0 { 1 } else { self.nb + 1 };
-        self.rebuild_at_least(wanted);
+        let mut all = Gathered::new();
+        self.gather(&mut all);
+        self.add_unit();
+        self.spread(all.as_slice());
     }
 
-    /// Gives buckets back after deletions, when more than two thirds stand empty.
+    /// Gives units back after deletions, when more than two thirds of the slots stand empty.
     pub fn shrink_if_sparse(&mut self) {
-        if self.limit > 0 && self.nb > 4 && usize::from(self.count) * 3 < usize::from(self.limit) {
-            self.rebuild_at_least((self.count * 3 / 2 / SLOTS as u16).max(1));
+        if self.limit > 0 && self.nb > UNIT && usize::from(self.count) * 3 < usize::from(self.limit) {
+            let mut all = Gathered::new();
+            self.gather(&mut all);
+            self.fit(all.len);
+            self.spread(all.as_slice());
         }
-    }
-
-    fn rebuild_at_least(&mut self, wanted: u16) {
-        let nb = BUCKET_COUNTS.iter().copied().find(|nb| *nb >= wanted).unwrap_or(BUCKETS_MAX);
-        self.rebuild(nb);
-    }
-
-    /// Moves all entries into `nb` fresh buckets. Touches no entry.
-    fn rebuild(&mut self, nb: u16) {
-        let mut next = Self::with_buckets(self.start, self.depth, nb);
-        next.deadline_min_ms = self.deadline_min_ms;
-        self.move_all(|_| true, &mut next, None);
-        *self = next;
-    }
-
-    fn with_buckets(start: u32, depth: u8, nb: u16) -> Self {
-        // SAFETY: the layout is not empty; zeroed buckets are empty buckets.
-        let raw = unsafe { alloc_zeroed(layout(nb)) }.cast::<Bucket>();
-        let Some(buckets) = NonNull::new(raw) else { handle_alloc_error(layout(nb)) };
-        Segment { buckets, nb, limit: limit_for(nb), ..Segment::empty(start, depth) }
     }
 
     /// Splits by the next prefix bit: keeps the lower half, returns the upper one.
     pub fn split(&mut self) -> Self {
         let bit = 1u32 << (PREFIX_BITS - 1 - u32::from(self.depth));
-        let half = (self.count / 2 * 4 / 3 / SLOTS as u16 + 1).min(BUCKETS_MAX);
-        let nb = BUCKET_COUNTS.iter().copied().find(|nb| *nb >= half).unwrap_or(BUCKETS_MAX);
         self.prefetch_entries();
-        let (depth, deadline_min_ms) = (self.depth + 1, self.deadline_min_ms);
-        let mut low = Self::with_buckets(self.start, depth, nb);
-        let mut high = Self::with_buckets(self.start | bit, depth, nb);
-        let is_low = |entry: E::Ref<'_>| KeyHash::of(entry.key()).prefix() & bit == 0;
-        self.move_all(is_low, &mut low, Some(&mut high));
+        let mut all = Gathered::new();
+        self.gather(&mut all);
+        let is_high = |moved: &Moved| KeyHash::of(self.view(moved.word).key()).prefix() & bit != 0;
+        let (mut low, mut high) = (Gathered::new(), Gathered::new());
+        for moved in all.as_slice() {
+            if is_high(moved) { high.push(*moved) } else { low.push(*moved) }
+        }
+        self.depth += 1;
+        let mut upper = Self::empty(self.start | bit, self.depth);
         // A bound, not exact: the next visit by the expiry cycle makes it exact.
-        low.deadline_min_ms = if low.count > 0 { deadline_min_ms } else { u64::MAX };
-        high.deadline_min_ms = if high.count > 0 { deadline_min_ms } else { u64::MAX };
-        *self = low;
-        high
+        upper.deadline_min_ms = if high.len > 0 { self.deadline_min_ms } else { u64::MAX };
+        if low.len == 0 {
+            self.deadline_min_ms = u64::MAX;
+        }
+        self.fit(low.len);
+        self.spread(low.as_slice());
+        upper.fit(high.len);
+        upper.spread(high.as_slice());
+        upper
     }
 
     fn prefetch_entries(&self) {
@@ -454,51 +464,56 @@ impl<E: Entry> Segment<E> {
         }
     }
 
-    /// Empties this segment into `low` and `high`; grows them when the halves are uneven.
-    fn move_all(
-        &mut self,
-        mut is_low: impl FnMut(E::Ref<'_>) -> bool,
-        low: &mut Self,
-        mut high: Option<&mut Self>,
-    ) {
+    /// Takes all slots out and leaves the buckets empty.
+    fn gather(&mut self, all: &mut Gathered) {
         if self.limit == 0 {
             return;
         }
         for index in 0..self.nb {
-            let mut marks = self.bucket(index).occupied();
+            let bucket = self.bucket_mut(index);
+            let mut marks = bucket.occupied();
             while marks != 0 {
                 let slot = slot_of(marks);
                 marks &= marks - 1;
-                let word = self.bucket(index).slots[slot];
-                let fingerprint = self.bucket(index).fingerprint(slot);
-                let target = match &mut high {
-                    Some(high) if !is_low(self.view(word)) => &mut **high,
-                    _ => &mut *low,
-                };
-                if target.is_full() {
-                    target.grow();
-                }
-                target.put(word, fingerprint);
-                target.count += 1;
+                all.push(Moved { word: bucket.slots[slot], fingerprint: bucket.fingerprint(slot) });
             }
+            *bucket = Bucket { tags: 0, slots: [0; SLOTS] };
         }
-        self.release();
+        self.count = 0;
     }
 
-    /// Forgets the entries (they live elsewhere now) and frees the buckets.
-    fn release(&mut self) {
-        if self.limit > 0 {
-            // SAFETY: the buckets were allocated with this layout and nobody points at them any more.
-            unsafe { dealloc(self.buckets.as_ptr().cast(), layout(self.nb)) };
+    /// Puts slots that were gathered into the empty buckets.
+    fn spread(&mut self, all: &[Moved]) {
+        for moved in all {
+            self.put(moved.word, moved.fingerprint);
         }
-        let (start, depth) = (self.start, self.depth);
-        // Not `*self = ...`: dropping the old value would look at the freed buckets.
-        // SAFETY: `self` is valid for writes and owns nothing any more.
-        unsafe { std::ptr::write(self, Segment::empty(start, depth)) };
+        self.count = all.len() as u16;
+    }
+
+    fn add_unit(&mut self) {
+        if self.limit == 0 {
+            self.nb = 0;
+        }
+        self.units[usize::from(self.nb / UNIT)] = new_unit();
+        self.nb += UNIT;
+        self.limit = limit_for(self.nb);
+    }
+
+    /// Takes or gives back units until about four fifths of the slots will be used. The buckets must be empty.
+    fn fit(&mut self, entries: usize) {
+        let wanted = (entries * 5).div_ceil(4).div_ceil(SLOTS * usize::from(UNIT)).clamp(1, UNITS_MAX);
+        while usize::from(self.nb / UNIT) > wanted {
+            self.nb -= UNIT;
+            free_unit(self.units[usize::from(self.nb / UNIT)]);
+        }
+        self.limit = if self.limit == 0 { 0 } else { limit_for(self.nb) };
+        while self.limit == 0 || usize::from(self.nb / UNIT) < wanted || usize::from(self.limit) < entries {
+            self.add_unit();
+        }
     }
 
     pub fn table_bytes(&self) -> usize {
-        if self.limit == 0 { 0 } else { layout(self.nb).size() }
+        if self.limit == 0 { 0 } else { usize::from(self.nb / UNIT) * UNIT_BYTES }
     }
 
     #[cfg(test)]
@@ -526,6 +541,61 @@ impl<E: Entry> Segment<E> {
             assert_eq!(self.bucket(index as u16).overflow().min(254), (*passed).min(254));
         }
     }
+}
+
+fn free_unit(unit: NonNull<Bucket>) {
+    // SAFETY: units come from `new_unit`, and whoever frees one takes it out of its segment.
+    unsafe { arena::give(unit.cast(), UNIT_BYTES) };
+}
+
+/// A slot on its way between buckets.
+#[derive(Clone, Copy)]
+struct Moved {
+    word: u64,
+    fingerprint: u8,
+}
+
+/// The slots of a segment, on the stack.
+struct Gathered {
+    slots: [Moved; ENTRIES_MAX],
+    len: usize,
+}
+
+impl Gathered {
+    fn new() -> Gathered {
+        Gathered { slots: [Moved { word: 0, fingerprint: 0 }; ENTRIES_MAX], len: 0 }
+    }
+
+    fn push(&mut self, moved: Moved) {
+        self.slots[self.len] = moved;
+        self.len += 1;
+    }
+
+    fn as_slice(&self) -> &[Moved] {
+        &self.slots[..self.len]
+    }
+}
+
+/// Equality of keys, without a call for the usual short ones.
+#[inline]
+fn same(a: &[u8], b: &[u8]) -> bool {
+    let len = a.len();
+    if len != b.len() {
+        return false;
+    }
+    if !(8..=32).contains(&len) {
+        return a == b;
+    }
+    // Eight bytes at a time; the last eight may overlap those before.
+    let word = |s: &[u8], at: usize| u64::from_le_bytes(s[at..at + 8].try_into().expect("eight bytes"));
+    let mut at = 0;
+    while at + 8 < len {
+        if word(a, at) != word(b, at) {
+            return false;
+        }
+        at += 8;
+    }
+    word(a, len - 8) == word(b, len - 8)
 }
 
 /// A slot without its entry must not be seen by anybody, not even by a destructor.
@@ -568,8 +638,9 @@ impl<E: Entry> Drop for Segment<E> {
                 marks &= marks - 1;
             }
         }
-        // SAFETY: allocated with this layout.
-        unsafe { dealloc(self.buckets.as_ptr().cast(), layout(self.nb)) };
+        for unit in &self.units[..usize::from(self.nb / UNIT)] {
+            free_unit(*unit);
+        }
     }
 }
 

@@ -1,0 +1,44 @@
+#!/bin/sh
+# Runs Tcl test files of Valkey 9.1's suite in external mode against the server, at 1 and 4 shards, and fails when a
+# test fails that tests/tcl/skips.txt does not name.
+#
+#   SUITE=DIR TCL_RUNNER=FILE scripts/tcl.sh [UNIT...]
+#
+# SUITE: an unpacked source tree of Valkey 9.1 (the release archive, or a distribution's source package).
+# TCL_RUNNER: the program that drives the suite one file at a time and writes results.json (the tool `tcl-suite/run`).
+# OUT: where the reports go, by default under the target directory. PERIGEE_BIN: the server, else a build.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+: "${SUITE:?an unpacked source tree of Valkey 9.1}"
+: "${TCL_RUNNER:?the program that drives the suite}"
+TARGET=${CARGO_TARGET_DIR:-target}
+OUT=${OUT:-$TARGET/tcl}
+UNITS=${*:-unit/type/incr unit/type/string unit/keyspace unit/expire unit/scan unit/quit unit/protocol unit/querybuf
+    unit/bitops unit/bitfield unit/other}
+PORT=${PORT:-17301}
+
+if [ -z "${PERIGEE_BIN:-}" ]; then
+    cargo build -q --profile release-fast || exit 1
+    PERIGEE_BIN=$TARGET/release-fast/perigee
+fi
+PERIGEE_BIN=$(realpath "$PERIGEE_BIN")
+mkdir -p "$OUT"
+OUT=$(realpath "$OUT")
+
+# The runner wants names only; the reasons stand behind a tab.
+grep -vE '^(#|$)' tests/tcl/skips.txt | cut -f1 >"$OUT/skips"
+if grep -vE '^(#|$)' tests/tcl/skips.txt | grep -qvP '^[^\t]+\t+[^\t]+$'; then
+    echo "tests/tcl/skips.txt: every line is a name, a tab and a reason" >&2
+    exit 1
+fi
+
+FAILED=0
+for shards in ${SHARDS:-1 4}; do
+    echo "== $shards shard(s)"
+    # shellcheck disable=SC2086
+    env SUITE="$SUITE" PORT="$PORT" OUT="$OUT/$shards" SKIPFILE="$OUT/skips" STRICT=1 NICE="${NICE:-0}" \
+        START_CMD="exec $PERIGEE_BIN --port {port} --dir {dir} --shards $shards --save '' --enable-protected-configs yes --enable-debug-command yes --enable-module-command yes" \
+        "$TCL_RUNNER" $UNITS || FAILED=1
+done
+exit "$FAILED"

@@ -1,0 +1,108 @@
+//! When two replies count as equal: byte for byte, except for what this file declares.
+use super::pair::Words;
+use super::support::Value;
+
+/// A reply with its exact bytes.
+type Reply = (Value, Vec<u8>);
+
+/// How the replies of a command are compared when not byte for byte.
+#[derive(Clone, Copy, PartialEq)]
+enum Rule {
+    /// The elements may come in any order.
+    AnyOrder,
+    /// Numbers may differ by this much, for clocks that are read at different times.
+    Near(i64),
+    /// The same kind of reply.
+    Kind,
+}
+
+/// Commands whose replies depend on more than the commands before.
+const RULES: &[(&str, Rule)] = &[
+    ("keys", Rule::AnyOrder),
+    ("ttl", Rule::Near(1)),
+    ("pttl", Rule::Near(1500)),
+    ("expiretime", Rule::Near(1)),
+    ("pexpiretime", Rule::Near(1500)),
+    ("randomkey", Rule::Kind),
+    ("time", Rule::Kind),
+    ("info", Rule::Kind),
+    ("lolwut", Rule::Kind),
+    ("hello", Rule::Kind),
+    // Small integers are shared objects there, with one access time and one count for all their users.
+    ("object|idletime", Rule::Kind),
+    ("object|refcount", Rule::Kind),
+    ("memory|usage", Rule::Kind),
+];
+
+/// Differences to older reference servers: first version that answers as we do, command, and a piece of the
+/// older server's reply.
+pub const OLDER: &[((u32, u32), &str, &str)] = &[
+    // A missing key was answered before the arguments were looked at.
+    ((7, 2), "bitcount", ":0\r\n"),
+    ((7, 2), "bitpos", ":0\r\n"),
+    ((7, 2), "bitpos", ":-1\r\n"),
+];
+
+/// Tokens that no reference server of that family understands up to a version: ours, or newer.
+pub const NEWER_TOKENS: &[((u32, u32), &str, &[&str])] =
+    &[((8, 4), "set", &["IFEQ"]), ((8, 2), "bitop", &["DIFF", "DIFF1", "ANDOR", "ONE"])];
+
+/// The name of a command as a row has it: `object|encoding` for what has subcommands.
+pub fn name_of(words: &Words) -> String {
+    const CONTAINERS: &[&str] = &["object", "memory", "debug", "client", "command", "config"];
+    let word =
+        |i: usize| words.get(i).map(|w| String::from_utf8_lossy(w).to_ascii_lowercase()).unwrap_or_default();
+    let name = word(0);
+    if CONTAINERS.contains(&name.as_str()) { format!("{name}|{}", word(1)) } else { name }
+}
+
+/// Whether two replies count as equal.
+pub fn same(words: &Words, ours: &Reply, theirs: &Reply, version: (u32, u32)) -> bool {
+    if ours.1 == theirs.1 {
+        return true;
+    }
+    let name = name_of(words);
+    let older = |text: &str| String::from_utf8_lossy(&theirs.1).contains(text);
+    if OLDER.iter().any(|(since, command, text)| version < *since && *command == name && older(text)) {
+        return true;
+    }
+    match RULES.iter().find(|(command, _)| *command == name) {
+        Some((_, rule)) => rule.allows(&ours.0, &theirs.0),
+        None => false,
+    }
+}
+
+impl Rule {
+    fn allows(self, ours: &Value, theirs: &Value) -> bool {
+        match (self, ours, theirs) {
+            (Rule::AnyOrder, Value::Array(ours), Value::Array(theirs)) => {
+                let sorted = |values: &[Value]| {
+                    let mut texts: Vec<_> = values.iter().map(|v| v.text().to_vec()).collect();
+                    texts.sort();
+                    texts
+                };
+                sorted(ours) == sorted(theirs)
+            }
+            // The negative ones mean something.
+            (Rule::Near(much), Value::Int(ours), Value::Int(theirs)) => {
+                *ours >= 0 && *theirs >= 0 && ours.abs_diff(*theirs) <= much as u64
+            }
+            (Rule::Kind, ours, theirs) => {
+                !ours.is_error() && std::mem::discriminant(ours) == std::mem::discriminant(theirs)
+            }
+            _ => false,
+        }
+    }
+}
+
+#[test]
+fn rules_allow_what_they_say_and_no_more() {
+    let bulks =
+        |texts: &[&str]| Value::Array(texts.iter().map(|t| Value::Bulk(t.as_bytes().to_vec())).collect());
+    assert!(Rule::AnyOrder.allows(&bulks(&["a", "b"]), &bulks(&["b", "a"])));
+    assert!(!Rule::AnyOrder.allows(&bulks(&["a", "b"]), &bulks(&["b", "b"])));
+    assert!(Rule::Near(1).allows(&Value::Int(7), &Value::Int(8)));
+    assert!(!Rule::Near(1).allows(&Value::Int(7), &Value::Int(9)));
+    assert!(!Rule::Near(1).allows(&Value::Int(-1), &Value::Int(-2)));
+    assert!(!Rule::Kind.allows(&Value::Null, &Value::Int(1)));
+}

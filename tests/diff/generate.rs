@@ -1,0 +1,294 @@
+//! Random commands from the table's own syntax lines: every row is tried as soon as it exists.
+use perigee::cmd::spec::{Group, Spec};
+use perigee::server::table::families;
+
+use super::compare::NEWER_TOKENS;
+use super::pair::{Pair, Words};
+use super::support::Rng;
+use super::syntax::{self, Node};
+
+/// Few, so that commands meet; on four shards they live apart.
+const KEYS: &[&str] = &["k0", "k1", "k2", "k3", "k4", "{k0}x", "k6", ""];
+/// Databases in use.
+const DATABASES: usize = 3;
+/// Commands of a sequence at most.
+const COMMANDS_MAX: usize = 40;
+
+/// Rows that random sequences leave out, with the reason.
+const LEFT_OUT: &[(&str, &str)] = &[
+    ("scan", "cursors differ; scripts and the wire tests cover it"),
+    (
+        "dbsize",
+        "counts keys whose time has come until somebody meets them; the questions ask it when all were met",
+    ),
+    ("object|help", "scripts compare it"),
+    ("object|freq", "needs a policy that keeps frequencies; scripts cover it"),
+    ("lcs", "quadratic: taken seldom, see `SELDOM`"),
+];
+/// One in so many of their turns is kept.
+const SELDOM: &[(&str, usize)] = &[("flushall", 8), ("flushdb", 6), ("swapdb", 2), ("keys", 3), ("lcs", 2)];
+
+const SMALL: &[&str] =
+    &["0", "1", "-1", "2", "3", "5", "7", "8", "-2", "-5", "10", "16", "31", "64", "100", "1000"];
+const EDGES: &[&str] = &[
+    "9223372036854775807",
+    "-9223372036854775808",
+    "9223372036854775808",
+    "-9223372036854775809",
+    "4294967296",
+    "2147483648",
+    "1.5",
+    "",
+    " 1",
+    "1 ",
+    "+1",
+    "01",
+    "-0",
+    "abc",
+    "1e3",
+];
+const FLOATS: &[&str] = &[
+    "0.1",
+    "-0.1",
+    "3.0e3",
+    "1e17",
+    "5.0000000000000001",
+    "0.00001",
+    "1e400",
+    "inf",
+    "nan",
+    "-inf",
+    "0x10",
+    "1e-20",
+    ".5",
+];
+const TEXTS: &[&str] = &[
+    "",
+    "a",
+    "hello",
+    "Hello World",
+    "foobar",
+    "10",
+    "-7",
+    "012",
+    "1.5",
+    "3.14159",
+    "9223372036854775807",
+    "9223372036854775806",
+    "-9223372036854775808",
+    "12345678901234567890123",
+    "\0\u{1}\u{7f}",
+    "\r\n",
+    "this text is too long for the short encoding of strings: 44",
+    "exactly forty-four bytes long, no less or mo.",
+];
+const PATTERNS: &[&str] =
+    &["*", "k*", "k?", "k[0-3]", "k[^0]", "{k0}*", "", "\\k0", "[", "k[0-", "*x", "none"];
+const TYPES: &[&str] = &["string", "list", "hash", "STRING", "nosuch"];
+const ENCODINGS: &[&str] = &[
+    "u8", "i8", "u1", "i1", "u63", "i64", "u16", "i5", "u3", "i16", "u32", "u64", "i65", "u0", "x8", "U8",
+    "u", "8",
+];
+/// Besides these: far away, and no two closer than half a second, so that no clock matters.
+const SECONDS: &[&str] = &["10000000000", "0", "-1", "-100"];
+const MILLISECONDS: &[&str] = &["10000000000000", "0", "-1", "-100"];
+const UNIX_SECONDS: &[&str] = &["33177117420", "5000000000", "4000000001", "1", "1000000000", "0", "-1"];
+const UNIX_MILLISECONDS: &[&str] = &["33177117420000", "5000000000123", "1", "1000000000000", "0", "-1"];
+/// Offsets are not larger, so that nobody makes gigabytes of zeros.
+const OFFSETS: &[&str] =
+    &["0", "1", "2", "7", "8", "9", "15", "63", "64", "100", "1000", "-1", "4294967296", "#1", "#0"];
+
+/// A row with its syntax.
+struct Entry {
+    name: &'static str,
+    syntax: Vec<Node>,
+    forbidden: Vec<&'static str>,
+    seldom: usize,
+}
+
+/// Makes sequences.
+pub struct Generator {
+    entries: Vec<Entry>,
+    digests: bool,
+    select: bool,
+}
+
+impl Generator {
+    /// For what both servers of the pair know.
+    pub fn new(pair: &mut Pair) -> Generator {
+        let mut entries = Vec::new();
+        for spec in families().iter().flat_map(|family| family.iter()) {
+            let rows = if spec.subs.is_empty() { std::slice::from_ref(spec) } else { spec.subs };
+            entries.extend(rows.iter().filter_map(|row| entry(row, pair)));
+        }
+        assert!(entries.len() > 20, "the table has rows");
+        let digests = !pair.run("DEBUG DIGEST-VALUE k0")[0].is_error();
+        let select = pair.speaks_resp3;
+        Generator { entries, digests, select }
+    }
+
+    /// A sequence, and questions about everything that it may have changed, to be asked behind it.
+    pub fn sequence(&self, rng: &mut Rng) -> (Vec<Words>, Vec<Words>) {
+        let mut commands = Vec::new();
+        let count = 2 + rng.below(COMMANDS_MAX - 1);
+        while commands.len() < count {
+            let entry = rng.pick(&self.entries);
+            if rng.one_in(entry.seldom) {
+                commands.push(self.command(entry, rng));
+            }
+            if rng.one_in(4) {
+                // Without values there is little to see.
+                let mut set: Words =
+                    vec![b"SET".to_vec(), value("key", "set", rng), value("value", "set", rng)];
+                set.truncate(3);
+                commands.push(set);
+            }
+            if self.select && rng.one_in(12) {
+                commands.push(vec![b"SELECT".to_vec(), rng.below(DATABASES).to_string().into_bytes()]);
+            }
+        }
+        (commands, self.questions())
+    }
+
+    fn questions(&self) -> Vec<Words> {
+        let mut commands = Vec::new();
+        let databases = if self.select { DATABASES } else { 1 };
+        for database in 0..databases {
+            if self.select {
+                commands.push(vec![b"SELECT".to_vec(), database.to_string().into_bytes()]);
+            }
+            for key in KEYS {
+                let key = key.as_bytes().to_vec();
+                commands.push(vec![b"GET".to_vec(), key.clone()]);
+                commands.push(vec![b"OBJECT".to_vec(), b"ENCODING".to_vec(), key.clone()]);
+                commands.push(vec![b"PTTL".to_vec(), key]);
+            }
+            commands.push(vec![b"DBSIZE".to_vec()]);
+            if self.digests {
+                let mut words = vec![b"DEBUG".to_vec(), b"DIGEST-VALUE".to_vec()];
+                words.extend(KEYS.iter().map(|k| k.as_bytes().to_vec()));
+                commands.push(words);
+            }
+        }
+        commands
+    }
+
+    fn command(&self, entry: &Entry, rng: &mut Rng) -> Words {
+        let mut words: Words = entry.name.split('|').map(|w| w.as_bytes().to_vec()).collect();
+        let names = words.len();
+        emit(&entry.syntax, entry, rng, &mut words);
+        if rng.one_in(15) {
+            spoil(&mut words, names, rng);
+        }
+        if rng.one_in(4) {
+            words[0].make_ascii_uppercase();
+        }
+        words.retain(|w| !entry.forbidden.iter().any(|f| w.eq_ignore_ascii_case(f.as_bytes())));
+        words
+    }
+}
+
+fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
+    if !matches!(row.group, Group::Generic | Group::String | Group::Bitmap) {
+        return None;
+    }
+    if LEFT_OUT.iter().any(|(name, reason)| *name == row.name && !reason.contains("SELDOM")) {
+        return None;
+    }
+    let known = pair.run(&format!("COMMAND INFO {}", row.name))[1].items();
+    if known.first().is_none_or(|row| *row == super::support::Value::Null) {
+        eprintln!("the reference does not know {}", row.name);
+        return None;
+    }
+    let newer = NEWER_TOKENS.iter().filter(|(since, name, _)| pair.version < *since && *name == row.name);
+    let seldom = SELDOM.iter().find(|(name, _)| *name == row.name).map_or(1, |(_, n)| *n);
+    Some(Entry {
+        name: row.name,
+        syntax: syntax::parse(row.syntax),
+        forbidden: newer.flat_map(|(_, _, tokens)| tokens.iter().copied()).collect(),
+        seldom,
+    })
+}
+
+fn emit(nodes: &[Node], entry: &Entry, rng: &mut Rng, words: &mut Words) {
+    for node in nodes {
+        match node {
+            Node::Token(token) => words.push(token.as_bytes().to_vec()),
+            Node::Value(name) => words.push(value(name, entry.name, rng)),
+            Node::Optional(inner) => {
+                if rng.one_in(2) {
+                    emit(inner, entry, rng, words);
+                }
+            }
+            Node::Repeat(inner) => {
+                for _ in 0..1 + rng.below(4) {
+                    emit(inner, entry, rng, words);
+                }
+            }
+            Node::Choice(ways) => {
+                let allowed: Vec<_> = ways
+                    .iter()
+                    .filter(|way| {
+                        !way.iter()
+                            .any(|n| matches!(n, Node::Token(t) if entry.forbidden.contains(&t.as_str())))
+                    })
+                    .collect();
+                emit(rng.pick::<&Vec<Node>>(&allowed), entry, rng, words);
+            }
+        }
+    }
+}
+
+/// Makes a mistake in the arguments.
+fn spoil(words: &mut Words, names: usize, rng: &mut Rng) {
+    let at = names + rng.below(words.len() - names + 1);
+    match rng.below(4) {
+        0 if at < words.len() => drop(words.remove(at)),
+        1 if at < words.len() => words[at] = rng.pick(EDGES).as_bytes().to_vec(),
+        2 if at < words.len() => {
+            let word = words[at].clone();
+            words.push(word);
+        }
+        _ => words.insert(at, rng.pick(SMALL).as_bytes().to_vec()),
+    }
+}
+
+/// A value for a name of a syntax line.
+fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
+    let from = match name {
+        "key" | "newkey" | "source" | "destination" | "destkey" | "key1" | "key2" => KEYS,
+        "seconds" if !rng.one_in(3) => return (1000 + rng.below(10_000_000)).to_string().into_bytes(),
+        "milliseconds" if !rng.one_in(3) => {
+            return format!("{}500", 1000 + rng.below(10_000_000)).into_bytes();
+        }
+        "seconds" => SECONDS,
+        "milliseconds" => MILLISECONDS,
+        "unix-time-seconds" => UNIX_SECONDS,
+        "unix-time-milliseconds" => UNIX_MILLISECONDS,
+        "pattern" => PATTERNS,
+        "type" => TYPES,
+        "encoding" => ENCODINGS,
+        "db" | "destination-db" | "index1" | "index2" | "index" => {
+            &["0", "1", "2", "2", "1", "15", "16", "-1", "x"]
+        }
+        "bit" => &["0", "1", "0", "1", "2", "-1", "x"],
+        "offset" => OFFSETS,
+        "increment" if command == "incrbyfloat" && rng.one_in(2) => FLOATS,
+        "value" if command == "setbit" => &["0", "1", "1", "2", "-1", "x"],
+        "value" | "comparison-value" | "message" if rng.one_in(6) => return long_text(rng),
+        "value" | "comparison-value" | "message" => TEXTS,
+        _ => SMALL,
+    };
+    let number = !std::ptr::eq(from, KEYS) && !std::ptr::eq(from, TEXTS);
+    let from = if number && rng.one_in(20) { EDGES } else { from };
+    // A new size of the value, which the lists do not have, and an old text cut.
+    let text = rng.pick(from);
+    text.as_bytes().to_vec()
+}
+
+fn long_text(rng: &mut Rng) -> Vec<u8> {
+    const SIZES: &[usize] = &[20, 43, 44, 45, 63, 64, 100, 128, 255, 256, 1000, 4096, 20_000, 33_000];
+    let letter = b'a' + rng.below(26) as u8;
+    let size = *rng.pick(SIZES);
+    (0..size).map(|i| letter ^ (i % 7) as u8).collect()
+}

@@ -1,0 +1,131 @@
+//! This server and a reference server, which get the same commands.
+use std::path::PathBuf;
+
+use super::compare;
+use super::support::{Client, Server, Value, command, show};
+
+/// Words of a command.
+pub type Words = Vec<Vec<u8>>;
+
+/// How commands are sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Mode {
+    /// RESP3, else RESP2.
+    pub resp3: bool,
+    /// All at once, else one after the other's reply.
+    pub pipelined: bool,
+}
+
+/// Both servers with one connection each.
+pub struct Pair {
+    /// Owns the processes.
+    _servers: [Server; 2],
+    /// Ours, then the reference.
+    clients: [Client; 2],
+    /// Version of the reference as major, minor.
+    pub version: (u32, u32),
+    /// Whether this server has HELLO.
+    pub speaks_resp3: bool,
+}
+
+/// The reference server's binary; `None` when there is none and that is allowed.
+fn reference() -> Option<PathBuf> {
+    let found = match std::env::var_os("PERIGEE_REDIS") {
+        Some(path) => Some(PathBuf::from(path)),
+        None => std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+            .map(|dir| dir.join("redis-server"))
+            .find(|path| path.is_file()),
+    };
+    if found.is_none() {
+        assert!(
+            std::env::var("PERIGEE_DIFF_OPTIONAL").is_ok_and(|v| v == "1"),
+            "no redis-server in PATH: install it, or name one in PERIGEE_REDIS, or set PERIGEE_DIFF_OPTIONAL=1"
+        );
+        eprintln!("*** NO redis-server: THE DIFFERENTIAL TESTS DID NOT RUN ***");
+    }
+    found
+}
+
+impl Pair {
+    /// Starts both; `None` when there is no reference and that is allowed.
+    pub fn start(shards: usize) -> Option<Pair> {
+        let reference = reference()?;
+        let ours = Server::start(shards, &[]);
+        let theirs = Server::of(
+            &reference,
+            &["--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--enable-debug-command", "yes"],
+        );
+        let mut clients = [ours.client(), theirs.client()];
+        let info = clients[1].run("INFO server").string();
+        let version =
+            info.lines().find_map(|l| l.trim_end().strip_prefix("redis_version:")).expect("redis_version");
+        let mut parts = version.split('.').map(|p| p.parse::<u32>().unwrap_or(0));
+        let version = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+        let speaks_resp3 = !clients[0].run("HELLO 2").is_error();
+        clients[1].run("HELLO 2");
+        Some(Pair { _servers: [ours, theirs], clients, version, speaks_resp3 })
+    }
+
+    /// Runs a command on both and returns both replies.
+    pub fn run(&mut self, line: &str) -> [Value; 2] {
+        [self.clients[0].run(line), self.clients[1].run(line)]
+    }
+
+    /// Empties both, runs the commands and then the questions on both, and says where the replies differ first, if
+    /// they do: the index of the command and a text.
+    pub fn first_difference(
+        &mut self,
+        commands: &[Words],
+        questions: &[Words],
+        mode: Mode,
+    ) -> Option<(usize, String)> {
+        self.reset(mode);
+        let commands = [commands, questions].concat();
+        let mut replies = Vec::new();
+        for (client, whose) in self.clients.iter_mut().zip(["this server", "the reference"]) {
+            replies.push(send_all(client, &commands, mode.pipelined, whose));
+        }
+        for (at, command) in commands.iter().enumerate() {
+            let (ours, theirs) = (&replies[0][at], &replies[1][at]);
+            if !compare::same(command, ours, theirs, self.version) {
+                let text = format!(
+                    "   at: {}\n ours: {}\ntheirs: {}",
+                    super::shrink::line(command),
+                    show(&ours.1),
+                    show(&theirs.1)
+                );
+                return Some((at, text));
+            }
+        }
+        None
+    }
+
+    fn reset(&mut self, mode: Mode) {
+        for client in &mut self.clients {
+            client.run("FLUSHALL");
+            if self.speaks_resp3 {
+                client.run("SELECT 0");
+                client.run(if mode.resp3 { "HELLO 3" } else { "HELLO 2" });
+            }
+        }
+    }
+}
+
+fn send_all(client: &mut Client, commands: &[Words], pipelined: bool, whose: &str) -> Vec<(Value, Vec<u8>)> {
+    let read = |client: &mut Client, words: &Words| match client.try_read() {
+        Ok(Some(reply)) => reply,
+        other => panic!("no reply of {whose} to {}: {other:?}", super::shrink::line(words)),
+    };
+    if !pipelined {
+        return commands
+            .iter()
+            .map(|words| {
+                client.send(command(words));
+                read(client, words)
+            })
+            .collect();
+    }
+    let bytes: Vec<u8> = commands.iter().flat_map(|words| command(words)).collect();
+    client.send(bytes);
+    commands.iter().map(|words| read(client, words)).collect()
+}
