@@ -17,7 +17,7 @@ use crate::cmd::cx::Client;
 use crate::config::P;
 use crate::host::ClientInfo;
 use crate::rt;
-use crate::shard::local::Local;
+use crate::shard::local::{Local, Writing};
 
 /// An output buffer larger than this is not kept once it is written.
 const OUTPUT_BYTES_KEEP: usize = 64 * 1024;
@@ -53,6 +53,13 @@ enum Event {
     Mail,
 }
 
+type Written = (rt::WriteHalf, std::io::Result<usize>, Vec<u8>);
+
+/// Writes replies; the shard knows of it for as long as it lasts.
+async fn write(writer: rt::WriteHalf, bytes: Vec<u8>, _under_way: Writing<'_>) -> Written {
+    writer.write_all(bytes).await
+}
+
 async fn exchange(
     session: &mut Session,
     local: &Local,
@@ -71,7 +78,7 @@ async fn exchange(
         {
             let bytes = std::mem::replace(&mut session.out.buf, std::mem::take(&mut spare));
             info.output_bytes.store(bytes.len() as u64, Ordering::Relaxed);
-            writing.set(Some(rt::WriteHalf::write_all(writer, bytes)));
+            writing.set(Some(write(writer, bytes, local.writing())));
         }
         if turn == Turn::Close && idle_writer.is_some() {
             return;

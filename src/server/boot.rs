@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 
+use crate::base::clock;
 use crate::config::{P, Settings, VERSION, refused_yet};
 use crate::conn::serve;
 use crate::ds::raw::arena;
@@ -26,6 +27,8 @@ use super::{listen, table};
 
 /// Milliseconds between two rounds of chores.
 const TICK_MS: u64 = 100;
+/// How long the end of the server waits for replies to leave.
+const DRAIN_MS: u64 = 500;
 /// Freed slots taken back from other threads in one go.
 const SLOTS_STEP: usize = 2_000;
 /// Stack of a shard's thread.
@@ -187,6 +190,7 @@ fn run_shard(id: usize, shared: Arc<Shared>, controls: flume::Receiver<Control>,
         };
         rt::spawn(chores(local.clone()));
         pump(&local, pillow).await;
+        drain(&local).await;
     };
     if let Err(error) = rt::run(driver, main) {
         line(Level::Warning, &format!("Shard {id} cannot run its driver: {error}"));
@@ -218,6 +222,16 @@ async fn pump(local: &Rc<Local>, pillow: Sleeper) {
     .await;
 }
 
+/// Lets replies that are on their way leave, for a moment at most.
+async fn drain(local: &Local) {
+    for _ in 0..DRAIN_MS / 5 {
+        if !local.is_writing() {
+            return;
+        }
+        rt::sleep_ms(5).await;
+    }
+}
+
 /// Takes a connection in, unless there are too many or it comes from outside in protected mode.
 fn welcome(local: &Rc<Local>, stream: TcpStream) {
     let host = &local.shared.host;
@@ -242,6 +256,22 @@ fn welcome(local: &Rc<Local>, stream: TcpStream) {
     rt::spawn(serve::serve(stream, local.clone()));
 }
 
+/// Closes this shard's clients that sent nothing for `timeout` seconds (0: never).
+fn close_idle(local: &Local) {
+    let clients = &local.shared.host.clients;
+    let seconds = local.shared.host.settings().int(P::TIMEOUT);
+    if seconds <= 0 {
+        return;
+    }
+    let oldest_ms = clock::wall_ms().saturating_sub(seconds as u64 * 1000);
+    for client in clients.all() {
+        let own = client.shard.load(Ordering::Relaxed) == local.id as i32;
+        if own && client.last_ms.load(Ordering::Relaxed) < oldest_ms {
+            clients.kill(&client);
+        }
+    }
+}
+
 /// What a shard does from time to time.
 async fn chores(local: Rc<Local>) {
     let mut ticks = 0u64;
@@ -251,6 +281,9 @@ async fn chores(local: Rc<Local>) {
         if local.id == 0 && ticks.is_multiple_of(1000 / TICK_MS) {
             local.shared.host.sample();
             rt::sys::decay();
+        }
+        if ticks.is_multiple_of(1000 / TICK_MS) {
+            close_idle(&local);
         }
         while arena::collect(SLOTS_STEP) {
             // Others first.

@@ -88,6 +88,18 @@ pub struct Local {
     pump: RefCell<Option<Waker>>,
     pump_awake: StdCell<bool>,
     turn: StdCell<usize>,
+    /// Replies on their way to sockets.
+    writing: StdCell<usize>,
+}
+
+/// A write of replies that is under way.
+pub struct Writing<'a>(&'a Local);
+
+impl Drop for Writing<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.writing.set(self.0.writing.get() - 1);
+    }
 }
 
 /// Groups kept for use again, and the largest buffer they may keep.
@@ -112,6 +124,7 @@ impl Local {
             pump: RefCell::default(),
             pump_awake: StdCell::new(false),
             turn: StdCell::new(0),
+            writing: StdCell::new(0),
         }
     }
 
@@ -131,6 +144,18 @@ impl Local {
             self.shared.set_in_place(&store.settings);
         }
         Some(store)
+    }
+
+    /// Notes that a write of replies began; it ends with what this returns.
+    #[inline]
+    pub fn writing(&self) -> Writing<'_> {
+        self.writing.set(self.writing.get() + 1);
+        Writing(self)
+    }
+
+    /// Whether replies are on their way to sockets.
+    pub fn is_writing(&self) -> bool {
+        self.writing.get() > 0
     }
 
     /// Whether reads of other shards' keys may be served in place.
