@@ -30,7 +30,7 @@ pub struct Pair {
 
 /// The reference server's binary; `None` when there is none and that is allowed.
 fn reference() -> Option<PathBuf> {
-    let found = match std::env::var_os("PERIGEE_REDIS") {
+    let found = match std::env::var_os("PERIGEE_REDIS").filter(|path| !path.is_empty()) {
         Some(path) => Some(PathBuf::from(path)),
         None => std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
             .map(|dir| dir.join("redis-server"))
