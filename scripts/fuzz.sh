@@ -20,7 +20,7 @@ build() {
   local flags="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
   flags+=" -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
   flags+=" -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 --cfg fuzzing"
-  RUSTFLAGS="$flags" cargo build --quiet --release --locked --manifest-path fuzz/Cargo.toml \
+  RUSTFLAGS="$flags" cargo build --quiet --release --manifest-path fuzz/Cargo.toml \
     --target-dir fuzz/target --target "$triple" --bins
 }
 
