@@ -4,7 +4,6 @@ use std::sync::OnceLock;
 use super::spec::Spec;
 
 /// A row and its number; subcommands have numbers of their own.
-#[derive(Clone, Copy)]
 pub struct Row {
     /// The row.
     pub spec: &'static Spec,
@@ -14,12 +13,32 @@ pub struct Row {
     pub gates: u32,
     /// `name_word` of its name.
     word: u64,
+    /// Argument index of its first key; 0: it has none.
+    pub first_key: u32,
+    /// Whether the number of arguments alone says that it can run: no subcommands.
+    pub is_plain: bool,
 }
+
+/// A row of the process's table.
+pub type RowRef = &'static Row;
 
 impl Row {
     /// A row under a number.
     pub fn new(spec: &'static Spec, id: u32) -> Row {
-        Row { spec, id, gates: spec.gates(), word: name_word(spec.name.as_bytes()) }
+        let first_key = spec.keys.first().map_or(0, |part| part.first as u32);
+        let is_plain = spec.subs.is_empty();
+        Row { spec, id, gates: spec.gates(), word: name_word(spec.name.as_bytes()), first_key, is_plain }
+    }
+}
+
+impl Row {
+    /// Whether `name`, whose word is `word`, names this row. The word tells short names apart; what it leaves out of
+    /// a long one must be compared.
+    #[inline]
+    fn is_named(&self, word: u64, name: &[u8]) -> bool {
+        self.word == word
+            && self.spec.name.len() == name.len()
+            && (name.len() <= 8 || self.spec.name.as_bytes().eq_ignore_ascii_case(name))
     }
 }
 
@@ -80,8 +99,21 @@ impl Table {
 
     /// Finds a command by its name in any case.
     #[inline]
-    pub fn find(&self, name: &[u8]) -> Option<Row> {
+    pub fn find(&'static self, name: &[u8]) -> Option<RowRef> {
+        self.find_word(name_word(name), name)
+    }
+
+    /// The same, when the command before it was `last`: pipelines mostly repeat themselves.
+    #[inline]
+    pub fn find_after(&'static self, last: Option<RowRef>, name: &[u8]) -> Option<RowRef> {
         let word = name_word(name);
+        match last {
+            Some(row) if row.is_named(word, name) => Some(row),
+            _ => self.find_word(word, name),
+        }
+    }
+
+    fn find_word(&'static self, word: u64, name: &[u8]) -> Option<RowRef> {
         let mut at = slot(word, name.len());
         loop {
             let number = self.index[at];
@@ -89,26 +121,22 @@ impl Table {
                 return None;
             }
             let row = &self.rows[number as usize - 1];
-            // The word tells short names apart; what it leaves out of a long one must be compared.
-            if row.word == word
-                && row.spec.name.len() == name.len()
-                && (name.len() <= 8 || row.spec.name.as_bytes().eq_ignore_ascii_case(name))
-            {
-                return Some(*row);
+            if row.is_named(word, name) {
+                return Some(row);
             }
             at = (at + 1) % INDEX_SLOTS;
         }
     }
 
     /// Finds a subcommand of `row` by its name in any case.
-    pub fn find_sub(&self, row: Row, name: &[u8]) -> Option<Row> {
+    pub fn find_sub(&'static self, row: &Row, name: &[u8]) -> Option<RowRef> {
         let first = *self.first_sub.get(row.id as usize)? as usize;
         let subs = &self.rows[first..first + row.spec.subs.len()];
-        subs.iter().find(|sub| sub.spec.sub_name().as_bytes().eq_ignore_ascii_case(name)).copied()
+        subs.iter().find(|sub| sub.spec.sub_name().as_bytes().eq_ignore_ascii_case(name))
     }
 
     /// Finds a command or `container|sub` by its full name.
-    pub fn find_full(&self, name: &[u8]) -> Option<Row> {
+    pub fn find_full(&'static self, name: &[u8]) -> Option<RowRef> {
         match name.iter().position(|b| *b == b'|') {
             None => self.find(name),
             Some(bar) => self.find_sub(self.find(&name[..bar])?, &name[bar + 1..]),
@@ -116,8 +144,8 @@ impl Table {
     }
 
     /// The row with a number.
-    pub fn row(&self, id: u32) -> Row {
-        self.rows[id as usize]
+    pub fn row(&'static self, id: u32) -> RowRef {
+        &self.rows[id as usize]
     }
 
     /// All rows, subcommands behind all commands.

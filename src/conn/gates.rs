@@ -3,14 +3,14 @@ use std::sync::atomic::Ordering;
 
 use crate::cmd::cx::{Caller, Client, ReplyMode};
 use crate::cmd::spec::{Handler, flag, gate};
-use crate::cmd::table::Row;
+use crate::cmd::table::RowRef;
 use crate::config::P;
 use crate::host::Host;
 use crate::store::Now;
 use crate::wire::Error;
 
 /// Whether the command must wait for CLIENT PAUSE to end. An elapsed pause is cleared on the way.
-pub fn is_paused(row: Row, host: &Host, now: Now) -> bool {
+pub fn is_paused(row: RowRef, host: &Host, now: Now) -> bool {
     let bits = host.gates.load(Ordering::Relaxed);
     let paused = bits & gate::PAUSE_ALL != 0
         || (bits & gate::PAUSE_WRITE != 0 && row.spec.flags & flag::WRITE != 0)
@@ -29,7 +29,7 @@ pub fn is_paused(row: Row, host: &Host, now: Now) -> bool {
 ///
 /// # Errors
 /// The refusal, when it may not.
-pub fn allowed(row: Row, host: &Host, caller: &Caller) -> Result<(), Error> {
+pub fn allowed(row: RowRef, host: &Host, caller: &Caller) -> Result<(), Error> {
     if row.spec.flags & flag::PROTECTED == 0 {
         return Ok(());
     }

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use crate::base::hash::KeyHash;
 use crate::cmd::cx::{Client, ReadStores, Wish};
 use crate::cmd::spec::{Group, Handler, gate};
-use crate::cmd::table::{Row, table};
+use crate::cmd::table::{RowRef, table};
 use crate::config::P;
 use crate::shard::exec::Door;
 use crate::shard::hold;
@@ -67,7 +67,7 @@ enum Stop {
 
 /// A command that was parsed.
 struct Parsing {
-    row: Option<Row>,
+    row: Option<RowRef>,
     first: u32,
     count: u32,
     end: usize,
@@ -317,6 +317,7 @@ impl Session {
         scratch.spans.clear();
         scratch.commands.clear();
         let (shards, db) = (local.shared.shards(), self.client.caller.db);
+        let (table, mut last) = (table(), None);
         let mut at = self.at;
         while scratch.commands.len() < AHEAD {
             let first = scratch.spans.len();
@@ -333,16 +334,18 @@ impl Session {
                 }
                 continue;
             };
-            let row = table().find(name.of(&self.input));
-            let known = match row.and_then(|row| row.spec.keys.first()).and_then(|k| spans.get(k.first as usize)) {
-                Some(key) => {
+            let row = table.find_after(last, name.of(&self.input));
+            last = row;
+            let key_at = row.map_or(0, |row| row.first_key);
+            let known = match spans.get(key_at as usize) {
+                Some(key) if key_at > 0 => {
                     let hash = KeyHash::of(key.of(&self.input));
                     if shards == 1 || hash.shard(shards) == local.id {
                         store.prefetch(db, hash);
                     }
-                    (row.map_or(0, |r| r.spec.keys[0].first as u32), hash)
+                    (key_at, hash)
                 }
-                None => (0, KeyHash::from_bits(0)),
+                _ => (0, KeyHash::from_bits(0)),
             };
             scratch.commands.push(Parsing { row, first: first as u32, count: spans.len() as u32, end, known });
         }
@@ -402,21 +405,28 @@ impl Session {
         args: &mut Args<'_>,
     ) -> Option<Stop> {
         local.counters.processed.add(1);
-        let row = match resolve(command.row, args) {
-            Ok(row) => row,
-            Err(error) => {
-                let before = self.out.buf.len();
-                match command.row {
-                    Some(row) => door.reject(row, &error, &mut self.out),
-                    None => door.refuse(&error, &mut self.out),
-                }
-                return self.after_slow(before);
-            }
+        let row = match command.row {
+            Some(row) if row.is_plain && row.spec.accepts(command.count as usize) => row,
+            _ => match resolve(command.row, args) {
+                Ok(row) => row,
+                Err(error) => return self.reject(door, command.row, &error),
+            },
         };
         if row.gates & (self.client.gates | local.shared.host.gates.load(Ordering::Relaxed)) != 0 {
             return self.one_slow(local, door, store, row, command, args);
         }
         self.dispatch(local, door, store, row, command, args, false)
+    }
+
+    /// Answers a command that cannot run.
+    #[cold]
+    fn reject(&mut self, door: &Door<'_>, row: Option<RowRef>, error: &Error) -> Option<Stop> {
+        let before = self.out.buf.len();
+        match row {
+            Some(row) => door.reject(row, error, &mut self.out),
+            None => door.refuse(error, &mut self.out),
+        }
+        self.after_slow(before)
     }
 
     /// The same with gates in force.
@@ -426,7 +436,7 @@ impl Session {
         local: &Local,
         door: &Door<'_>,
         store: &mut Store,
-        row: Row,
+        row: RowRef,
         command: &Parsing,
         args: &mut Args<'_>,
     ) -> Option<Stop> {
@@ -461,7 +471,7 @@ impl Session {
         local: &Local,
         door: &Door<'_>,
         store: &mut Store,
-        row: Row,
+        row: RowRef,
         command: &Parsing,
         args: &mut Args<'_>,
         silent: bool,
@@ -500,7 +510,7 @@ impl Session {
         local: &Local,
         door: &Door<'_>,
         shard: usize,
-        row: Row,
+        row: RowRef,
         args: &mut Args<'_>,
     ) -> bool {
         if !matches!(row.spec.handler, Handler::Read(_)) || !local.in_place() || self.gather.pending(shard) {
@@ -525,7 +535,7 @@ impl Session {
         door: &Door<'_>,
         own: &Store,
         set: &ShardSet,
-        row: Row,
+        row: RowRef,
         args: &mut Args<'_>,
     ) -> bool {
         if !matches!(row.spec.handler, Handler::Read(_)) || !local.in_place() {
@@ -593,8 +603,8 @@ impl Session {
 }
 
 /// The row that shall run: the subcommand's where there is one; arity checked, the cursor behind the name.
-#[inline]
-fn resolve(row: Option<Row>, args: &mut Args<'_>) -> Result<Row, Error> {
+#[cold]
+fn resolve(row: Option<RowRef>, args: &mut Args<'_>) -> Result<RowRef, Error> {
     let Some(mut row) = row else {
         return Err(unknown_command(args.get(0), args.rest()));
     };
@@ -608,7 +618,7 @@ fn resolve(row: Option<Row>, args: &mut Args<'_>) -> Result<Row, Error> {
 }
 
 #[cold]
-fn sub_row(row: Row, args: &mut Args<'_>) -> Result<Row, Error> {
+fn sub_row(row: RowRef, args: &mut Args<'_>) -> Result<RowRef, Error> {
     let sub = args.get(1);
     args.seek(2);
     table().find_sub(row, sub).ok_or_else(|| unknown_subcommand(sub, &row.spec.name.to_ascii_uppercase()))

@@ -5,7 +5,7 @@ use crate::base::glob;
 use crate::cmd::cx::ConnCx;
 use crate::cmd::docs::{self, Arg, ArgKind};
 use crate::cmd::spec::{CATEGORIES, Done, Group::Server as S, KeyPart, Spec, flag};
-use crate::cmd::table::{Row, table};
+use crate::cmd::table::{RowRef, table};
 use crate::wire::{Args, Error, Out};
 
 const EACH: &str = "O(N) where N is the number of commands looked up.";
@@ -87,8 +87,8 @@ fn info(_: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
 }
 
 fn command_docs(_: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    let found: Vec<Row> = if args.is_done() {
-        table().commands().to_vec()
+    let found: Vec<RowRef> = if args.is_done() {
+        table().commands().iter().collect()
     } else {
         args.rest().filter_map(|name| table().find_full(name)).collect()
     };

@@ -3,7 +3,7 @@ use std::cell::Cell as StdCell;
 
 use crate::cmd::cx::{Caller, Client, ConnCx, ReadCx, ReadStores, WriteCx, WriteStores};
 use crate::cmd::spec::{Done, Handler};
-use crate::cmd::table::Row;
+use crate::cmd::table::RowRef;
 use crate::host::{Counters, Host};
 use crate::rt::sys::cycles;
 use crate::store::{Now, Store};
@@ -29,7 +29,7 @@ impl<'a> Door<'a> {
     }
 
     #[inline]
-    fn pass(&self, row: Row, out: &mut Out, run: impl FnOnce(&mut Out) -> Done) {
+    fn pass(&self, row: RowRef, out: &mut Out, run: impl FnOnce(&mut Out) -> Done) {
         let counters = &self.counters.commands[row.id as usize];
         let before = out.buf.len();
         let done = run(out);
@@ -55,14 +55,14 @@ impl<'a> Door<'a> {
 
     /// Writes an error reply of a command that never ran.
     #[cold]
-    pub fn reject(&self, row: Row, error: &Error, out: &mut Out) {
+    pub fn reject(&self, row: RowRef, error: &Error, out: &mut Out) {
         self.counters.commands[row.id as usize].rejected.add(1);
         self.refuse(error, out);
     }
 
     /// Runs a reading command. `true`: it met a key whose time has come.
     #[inline]
-    pub fn read(&self, row: Row, stores: ReadStores<'_>, caller: &Caller, args: &mut Args<'_>, out: &mut Out) -> bool {
+    pub fn read(&self, row: RowRef, stores: ReadStores<'_>, caller: &Caller, args: &mut Args<'_>, out: &mut Out) -> bool {
         let Handler::Read(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let (host, counters, now) = (self.host, self.counters, self.now);
         let cx = ReadCx { stores, caller, host, counters, now, met_due: StdCell::new(false) };
@@ -74,7 +74,7 @@ impl<'a> Door<'a> {
     #[inline]
     pub fn write<'x>(
         &'x self,
-        row: Row,
+        row: RowRef,
         stores: WriteStores<'x>,
         caller: &'x Caller,
         args: &mut Args<'_>,
@@ -87,7 +87,7 @@ impl<'a> Door<'a> {
     }
 
     /// Runs a command about the connection or the process.
-    pub fn conn(&self, row: Row, client: &mut Client, args: &mut Args<'_>, out: &mut Out) {
+    pub fn conn(&self, row: RowRef, client: &mut Client, args: &mut Args<'_>, out: &mut Out) {
         let Handler::Conn(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let mut cx = ConnCx { client, host: self.host, counters: self.counters, now: self.now };
         self.pass(row, out, |out| handler(&mut cx, args, out));
@@ -95,7 +95,7 @@ impl<'a> Door<'a> {
 
     /// Runs a reading or writing command whose keys all lie in `store`.
     #[inline]
-    pub fn on_one(&self, row: Row, store: &mut Store, caller: &Caller, args: &mut Args<'_>, out: &mut Out) {
+    pub fn on_one(&self, row: RowRef, store: &mut Store, caller: &Caller, args: &mut Args<'_>, out: &mut Out) {
         if matches!(row.spec.handler, Handler::Write(_)) {
             return self.write(row, WriteStores::One(store), caller, args, out);
         }
@@ -107,7 +107,7 @@ impl<'a> Door<'a> {
     /// Runs a reading or writing command on the stores it holds, by shard.
     pub fn on_many<'x>(
         &'x self,
-        row: Row,
+        row: RowRef,
         stores: &'x mut [Option<&'x mut Store>],
         caller: &'x Caller,
         args: &mut Args<'_>,
@@ -130,6 +130,6 @@ impl<'a> Door<'a> {
 
 /// Hands those keys of a command to `clear` whose time may have come, as Redis deletes them when a read meets them.
 #[cold]
-fn for_keys(row: Row, args: &Args<'_>, mut clear: impl FnMut(Key<'_>)) {
+fn for_keys(row: RowRef, args: &Args<'_>, mut clear: impl FnMut(Key<'_>)) {
     row.spec.for_each_key(args.count(), |index| clear(Key::new(args.get(index))));
 }

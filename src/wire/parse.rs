@@ -217,22 +217,23 @@ enum Line {
 /// The number from `at` up to a carriage return and one more byte (which Redis does not look at either).
 #[inline]
 fn number_line(buf: &[u8], at: usize) -> Line {
-    // The common case: one or two digits.
-    if let Some(&[a, b'\r', _]) = buf.get(at..at + 3)
-        && a.is_ascii_digit()
+    // The common case: a few digits, the line end in the buffer.
+    let (mut n, mut end) = (0u32, at);
+    while let Some(digit) = buf.get(end).map(|b| b.wrapping_sub(b'0'))
+        && digit < 10
+        && end < at + 8
     {
-        return Line::Number(i64::from(a - b'0'), at + 3);
+        n = n * 10 + u32::from(digit);
+        end += 1;
     }
-    if let Some(&[a, b, b'\r', _]) = buf.get(at..at + 4)
-        && a.is_ascii_digit()
-        && b.is_ascii_digit()
-        && a != b'0'
-    {
-        return Line::Number(i64::from(a - b'0') * 10 + i64::from(b - b'0'), at + 4);
+    let canonical = end > at && (end == at + 1 || buf[at] != b'0');
+    if canonical && buf.get(end) == Some(&b'\r') && end + 1 < buf.len() {
+        return Line::Number(i64::from(n), end + 2);
     }
     number_line_any(buf, at)
 }
 
+#[cold]
 fn number_line_any(buf: &[u8], at: usize) -> Line {
     let rest = &buf[at..];
     // A count that is longer than any number need not be searched to the buffer's end.
