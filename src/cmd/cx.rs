@@ -94,7 +94,7 @@ impl<'a> ReadCx<'a> {
     }
 
     /// Looks a key up without counting or marking a use.
-    #[inline]
+    #[inline(always)]
     pub fn peek(&self, key: Key<'_>) -> Option<BlockRef<'a>> {
         match self.store(key.hash).find(self.caller.db, key, self.now.ms) {
             Found::Live(block) => Some(block),
@@ -107,7 +107,7 @@ impl<'a> ReadCx<'a> {
     }
 
     /// Looks a key up: counts a hit or miss, marks the use.
-    #[inline]
+    #[inline(always)]
     pub fn find(&self, key: Key<'_>) -> Option<BlockRef<'a>> {
         let found = self.peek(key);
         match found {
@@ -141,8 +141,8 @@ impl<'a> ReadCx<'a> {
     }
 
     /// Asks the processor for the buckets, then the blocks, of keys that are looked up next.
-    pub fn prefetch<'k>(&self, keys: impl Iterator<Item = Key<'k>> + Clone) {
-        for key in keys.clone() {
+    pub fn prefetch(&self, keys: &[Key<'_>]) {
+        for key in keys {
             self.store(key.hash).prefetch(self.caller.db, key.hash);
         }
         for key in keys {
@@ -198,6 +198,17 @@ impl WriteCx<'_> {
         match store.find(db, key, now_ms) {
             Found::Live(block) => Some(block),
             _ => None,
+        }
+    }
+
+    /// Asks the processor for the buckets, then the blocks, of keys that are changed next.
+    pub fn prefetch(&mut self, keys: &[Key<'_>]) {
+        let db = self.caller.db;
+        for key in keys {
+            self.store(key.hash).prefetch(db, key.hash);
+        }
+        for key in keys {
+            self.store(key.hash).prefetch_entry(db, key.hash);
         }
     }
 

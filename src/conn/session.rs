@@ -395,7 +395,7 @@ impl Session {
     }
 
     /// Runs one command. `Some`: it did not run (or, for a wish, asks for something).
-    #[inline]
+    #[inline(always)]
     fn one(
         &mut self,
         local: &Local,
@@ -431,6 +431,7 @@ impl Session {
 
     /// The same with gates in force.
     #[cold]
+    #[inline(never)]
     fn one_slow(
         &mut self,
         local: &Local,
@@ -465,7 +466,7 @@ impl Session {
         None
     }
 
-    #[inline]
+    #[inline(always)]
     fn dispatch(
         &mut self,
         local: &Local,

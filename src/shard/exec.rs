@@ -28,7 +28,7 @@ impl<'a> Door<'a> {
         Door { host, counters, now, clock: StdCell::new(cycles()) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn pass(&self, row: RowRef, out: &mut Out, run: impl FnOnce(&mut Out) -> Done) {
         let counters = &self.counters.commands[row.id as usize];
         let before = out.buf.len();
@@ -61,7 +61,7 @@ impl<'a> Door<'a> {
     }
 
     /// Runs a reading command. `true`: it met a key whose time has come.
-    #[inline]
+    #[inline(always)]
     pub fn read(&self, row: RowRef, stores: ReadStores<'_>, caller: &Caller, args: &mut Args<'_>, out: &mut Out) -> bool {
         let Handler::Read(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let (host, counters, now) = (self.host, self.counters, self.now);
@@ -71,7 +71,7 @@ impl<'a> Door<'a> {
     }
 
     /// Runs a writing command.
-    #[inline]
+    #[inline(always)]
     pub fn write<'x>(
         &'x self,
         row: RowRef,
@@ -94,7 +94,7 @@ impl<'a> Door<'a> {
     }
 
     /// Runs a reading or writing command whose keys all lie in `store`.
-    #[inline]
+    #[inline(always)]
     pub fn on_one(&self, row: RowRef, store: &mut Store, caller: &Caller, args: &mut Args<'_>, out: &mut Out) {
         if matches!(row.spec.handler, Handler::Write(_)) {
             return self.write(row, WriteStores::One(store), caller, args, out);

@@ -21,10 +21,15 @@ pub enum Plan {
 }
 
 /// Plans a command on `own` of `shards` shards. `known` is the hash of a key that was looked at already.
+#[inline(always)]
 pub fn plan(spec: &Spec, args: &Args<'_>, known: (u32, KeyHash), shards: usize, own: usize) -> Plan {
     if shards == 1 {
         return Plan::Local;
     }
+    among_several(spec, args, known, shards, own)
+}
+
+fn among_several(spec: &Spec, args: &Args<'_>, known: (u32, KeyHash), shards: usize, own: usize) -> Plan {
     match spec.route {
         Route::Here => Plan::Local,
         Route::All => Plan::Several((0..shards as u16).collect()),

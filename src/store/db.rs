@@ -97,7 +97,7 @@ fn set_value(
 
 impl Store {
     /// Looks a key up. Expired means absent, and is told apart so that the owner can clear it away.
-    #[inline]
+    #[inline(always)]
     pub fn find(&self, db: u32, key: Key<'_>, now_ms: u64) -> Found<'_> {
         match self.db(db).and_then(|db| db.table.get(key.hash, key.bytes)) {
             Some(block) if is_due(block, now_ms) => Found::Due,

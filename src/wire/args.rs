@@ -1,4 +1,6 @@
 //! The arguments of one command: a cursor over spans of the read buffer.
+use smallvec::SmallVec;
+
 use super::error::Error;
 use super::parse::Span;
 use crate::base::hash::KeyHash;
@@ -18,6 +20,21 @@ impl<'a> Key<'a> {
     pub fn new(bytes: &'a [u8]) -> Key<'a> {
         Key { bytes, hash: KeyHash::of(bytes) }
     }
+}
+
+/// A word of up to seven bytes as a number, the same for capitals and small letters; 0 for longer ones. The top byte is
+/// the length. Bytes that are no letters fold too (`{` to `[` and the like), which no option has.
+#[inline]
+pub const fn option_word(bytes: &[u8]) -> u64 {
+    if bytes.len() > 7 {
+        return 0;
+    }
+    let (mut word, mut i) = ((bytes.len() as u64) << 56, 0);
+    while i < bytes.len() {
+        word |= ((bytes[i] & !0x20) as u64) << (8 * i);
+        i += 1;
+    }
+    word
 }
 
 /// The cursor. Argument 0 is the command's name; the cursor starts behind it (behind the subcommand for those).
@@ -108,6 +125,19 @@ impl<'a> Args<'a> {
         same
     }
 
+    /// The next argument as an [`option_word`], for a `match` over many options; the cursor stays. 0 when there is no
+    /// argument or it is too long to be one.
+    #[inline]
+    pub fn option(&self) -> u64 {
+        self.spans.get(self.at).map_or(0, |s| option_word(s.of(self.buf)))
+    }
+
+    /// Skips one argument.
+    #[inline]
+    pub fn skip(&mut self) {
+        self.at += 1;
+    }
+
     /// The arguments still to come.
     pub fn rest(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
         let buf = self.buf;
@@ -124,6 +154,13 @@ impl<'a> Args<'a> {
             let hash = if known.0 == (first + i) as u32 { known.1 } else { KeyHash::of(bytes) };
             Key { bytes, hash }
         })
+    }
+
+    /// The next arguments, up to sixteen, as keys, each hashed once.
+    #[inline]
+    pub fn some_keys(&mut self) -> SmallVec<[Key<'a>; 16]> {
+        let n = self.left().min(16);
+        self.keys(n).collect()
     }
 
     /// The raw parts, to take the command elsewhere.

@@ -34,7 +34,7 @@ impl Out {
     }
 
     /// A type byte, a number and a line end, in one append.
-    #[inline]
+    #[inline(always)]
     fn head(&mut self, kind: u8, n: u64) {
         if n < 10 {
             self.buf.extend_from_slice(&[kind, b'0' + n as u8, b'\r', b'\n']);
@@ -93,7 +93,7 @@ impl Out {
     }
 
     /// A binary-safe string.
-    #[inline]
+    #[inline(always)]
     pub fn bulk(&mut self, bytes: &[u8]) {
         self.buf.reserve(bytes.len() + 32);
         self.head(b'$', bytes.len() as u64);

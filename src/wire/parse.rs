@@ -113,7 +113,7 @@ pub struct Parser {
 impl Parser {
     /// Parses the command that starts at `start`, pushing its spans. Bytes of a cut command stay the same until the
     /// next call with its start; when they move in the buffer, [`Parser::moved`] must be told.
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self, buf: &[u8], start: usize, spans: &mut Vec<Span>, limits: Limits) -> Parsed {
         let Some(&first) = buf.get(start) else { return Parsed::Incomplete };
         if first != b'*' {
@@ -151,7 +151,7 @@ impl Parser {
         (std::mem::take(&mut self.missing), self.at + start)
     }
 
-    #[inline]
+    #[inline(always)]
     fn arguments(
         &mut self,
         buf: &[u8],
@@ -215,25 +215,21 @@ enum Line {
 }
 
 /// The number from `at` up to a carriage return and one more byte (which Redis does not look at either).
-#[inline]
+#[inline(always)]
 fn number_line(buf: &[u8], at: usize) -> Line {
-    // The common case: a few digits, the line end in the buffer.
-    let (mut n, mut end) = (0u32, at);
-    while let Some(digit) = buf.get(end).map(|b| b.wrapping_sub(b'0'))
-        && digit < 10
-        && end < at + 8
-    {
-        n = n * 10 + u32::from(digit);
-        end += 1;
-    }
-    let canonical = end > at && (end == at + 1 || buf[at] != b'0');
-    if canonical && buf.get(end) == Some(&b'\r') && end + 1 < buf.len() {
-        return Line::Number(i64::from(n), end + 2);
+    // The common case, one or two digits, with one bounds check.
+    if let Some(&[first, second, third, _]) = buf.get(at..at + 4) {
+        let (tens, ones) = (first.wrapping_sub(b'0'), second.wrapping_sub(b'0'));
+        if tens < 10 && second == b'\r' {
+            return Line::Number(i64::from(tens), at + 3);
+        }
+        if (1..10).contains(&tens) && ones < 10 && third == b'\r' {
+            return Line::Number(i64::from(tens) * 10 + i64::from(ones), at + 4);
+        }
     }
     number_line_any(buf, at)
 }
 
-#[cold]
 fn number_line_any(buf: &[u8], at: usize) -> Line {
     let rest = &buf[at..];
     // A count that is longer than any number need not be searched to the buffer's end.

@@ -22,8 +22,14 @@ fn same_object() -> Error {
 
 /// DEL key [key ...] and UNLINK key [key ...]
 pub fn del(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    let count = args.left();
-    let removed = args.keys(count).filter(|key| cx.remove(*key)).count();
+    let mut removed = 0;
+    while !args.is_done() {
+        let keys = args.some_keys();
+        if keys.len() > 1 {
+            cx.prefetch(&keys);
+        }
+        removed += keys.into_iter().filter(|key| cx.remove(*key)).count();
+    }
     out.count(removed);
     Ok(())
 }
@@ -34,12 +40,15 @@ fn count_found(
     out: &mut Out,
     mut found: impl FnMut(Key<'_>) -> bool,
 ) -> Done {
-    let count = args.left();
-    let keys = args.keys(count);
-    if count > 1 {
-        cx.prefetch(keys.clone());
+    let mut count = 0;
+    while !args.is_done() {
+        let keys = args.some_keys();
+        if keys.len() > 1 {
+            cx.prefetch(&keys);
+        }
+        count += keys.into_iter().filter(|key| found(*key)).count();
     }
-    out.count(keys.filter(|key| found(*key)).count());
+    out.count(count);
     Ok(())
 }
 

@@ -1,9 +1,12 @@
 //! Whole values: GET, SET and their relatives.
+use smallvec::SmallVec;
+
 use super::{deadline_ms, encode, reply, text};
 use crate::cmd::cx::{ReadCx, WriteCx};
 use crate::cmd::spec::Done;
 use crate::ds::raw::block::BlockRef;
 use crate::store::db::Ttl;
+use crate::wire::args::option_word;
 use crate::wire::{Args, Error, Out};
 
 /// GET key
@@ -29,16 +32,23 @@ impl Expire<'_> {
     }
 }
 
+const EX: u64 = option_word(b"EX");
+const PX: u64 = option_word(b"PX");
+const EXAT: u64 = option_word(b"EXAT");
+const PXAT: u64 = option_word(b"PXAT");
+
 /// `EX n`, `PX n`, `EXAT n` or `PXAT n` at the cursor.
+#[inline]
 fn expire_option<'a>(args: &mut Args<'a>) -> Result<Option<Expire<'a>>, Error> {
-    for (word, unit_ms, relative) in
-        [("EX", 1000, true), ("PX", 1, true), ("EXAT", 1000, false), ("PXAT", 1, false)]
-    {
-        if args.keyword(word) {
-            return Ok(Some(Expire { arg: args.bytes()?, unit_ms, relative }));
-        }
-    }
-    Ok(None)
+    let (unit_ms, relative) = match args.option() {
+        EX => (1000, true),
+        PX => (1, true),
+        EXAT => (1000, false),
+        PXAT => (1, false),
+        _ => return Ok(None),
+    };
+    args.skip();
+    Ok(Some(Expire { arg: args.bytes()?, unit_ms, relative }))
 }
 
 /// An expiration option at the cursor, which may stand there several times: the last one counts.
@@ -68,35 +78,43 @@ struct SetOptions<'a> {
     expire: Option<Expire<'a>>,
 }
 
+impl<'a> SetOptions<'a> {
+    fn only_if(&mut self, condition: Condition<'a>) -> Done {
+        if self.condition != Condition::Always && self.condition != condition {
+            return Err(Error::Syntax);
+        }
+        self.condition = condition;
+        Ok(())
+    }
+}
+
+const GET: u64 = option_word(b"GET");
+const KEEPTTL: u64 = option_word(b"KEEPTTL");
+const NX: u64 = option_word(b"NX");
+const XX: u64 = option_word(b"XX");
+const IFEQ: u64 = option_word(b"IFEQ");
+
 fn set_options<'a>(args: &mut Args<'a>) -> Result<SetOptions<'a>, Error> {
     let mut options = SetOptions { condition: Condition::Always, get: false, keep_ttl: false, expire: None };
     while !args.is_done() {
-        if args.keyword("GET") {
-            options.get = true;
-        } else if args.keyword("KEEPTTL") {
-            options.keep_ttl = true;
-        } else if let Some(condition) = condition_option(args)? {
-            if options.condition != Condition::Always && options.condition != condition {
-                return Err(Error::Syntax);
+        match args.option() {
+            GET => options.get = true,
+            KEEPTTL => options.keep_ttl = true,
+            NX => options.only_if(Condition::Absent)?,
+            XX => options.only_if(Condition::Present)?,
+            IFEQ => {
+                args.skip();
+                options.only_if(Condition::Equals(args.bytes()?))?;
+                continue;
             }
-            options.condition = condition;
-        } else {
-            repeatable_expire(args, &mut options.expire)?;
+            _ => {
+                repeatable_expire(args, &mut options.expire)?;
+                continue;
+            }
         }
+        args.skip();
     }
     if options.keep_ttl && options.expire.is_some() { Err(Error::Syntax) } else { Ok(options) }
-}
-
-fn condition_option<'a>(args: &mut Args<'a>) -> Result<Option<Condition<'a>>, Error> {
-    Ok(if args.keyword("NX") {
-        Some(Condition::Absent)
-    } else if args.keyword("XX") {
-        Some(Condition::Present)
-    } else if args.keyword("IFEQ") {
-        Some(Condition::Equals(args.bytes()?))
-    } else {
-        None
-    })
 }
 
 /// SET key value [options]
@@ -245,13 +263,15 @@ pub fn getex(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
 
 /// MGET key [key ...]
 pub fn mget(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    let count = args.left();
-    out.array(count);
-    cx.prefetch(args.clone().keys(count));
-    for key in args.keys(count) {
-        match cx.find(key) {
-            Some(block) => reply(out, block.payload()),
-            None => out.null(),
+    out.array(args.left());
+    while !args.is_done() {
+        let keys = args.some_keys();
+        cx.prefetch(&keys);
+        for key in keys {
+            match cx.find(key) {
+                Some(block) => reply(out, block.payload()),
+                None => out.null(),
+            }
         }
     }
     Ok(())
@@ -263,8 +283,15 @@ fn pairs_complete(args: &Args<'_>, command: &'static str) -> Done {
 
 fn put_pairs(cx: &mut WriteCx<'_>, args: &mut Args<'_>) -> Done {
     while !args.is_done() {
-        let (key, value) = (args.key()?, args.bytes()?);
-        cx.put(key, encode(value), Ttl::Clear, 0);
+        let (mut keys, mut values) = (SmallVec::<[_; 16]>::new(), SmallVec::<[_; 16]>::new());
+        while keys.len() < 16 && !args.is_done() {
+            keys.push(args.key()?);
+            values.push(args.bytes()?);
+        }
+        cx.prefetch(&keys);
+        for (key, value) in keys.into_iter().zip(values) {
+            cx.put(key, encode(value), Ttl::Clear, 0);
+        }
     }
     Ok(())
 }

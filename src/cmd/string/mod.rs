@@ -134,7 +134,7 @@ pub(super) fn encode(bytes: &[u8]) -> NewValue<'_> {
 }
 
 /// Writes a stored string as a reply.
-#[inline]
+#[inline(always)]
 pub(super) fn reply(out: &mut Out, value: Payload<'_>) {
     match value {
         Payload::Bytes(bytes) => out.bulk(bytes),

@@ -211,7 +211,7 @@ impl<E: Entry> Segment<E> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn find(&self, hash: KeyHash, key: &[u8]) -> Option<Place> {
         let (fingerprint, bits) = (hash.fingerprint(), hash.bucket_bits());
         let mut index = home(bits, self.nb);
