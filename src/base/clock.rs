@@ -10,7 +10,8 @@ static SHIFT_MS: AtomicI64 = AtomicI64::new(0);
 /// Milliseconds since the Unix epoch.
 #[inline]
 pub fn wall_ms() -> u64 {
-    wall_us() / 1000
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (now.as_secs() * 1000 + u64::from(now.subsec_millis())).saturating_add_signed(SHIFT_MS.load(Ordering::Relaxed))
 }
 
 /// Microseconds since the Unix epoch.

@@ -60,6 +60,28 @@ async fn write(writer: rt::WriteHalf, bytes: Vec<u8>, _under_way: Writing<'_>) -
     writer.write_all(bytes).await
 }
 
+/// Hands what the socket takes at once to the kernel: for the usual small replies that is all, and it is cheaper than
+/// a write that has to be waited for. `false`: the connection is broken.
+fn write_at_once(fd: i32, session: &mut Session, local: &Local, info: &ClientInfo) -> bool {
+    let bytes = match rt::sys::send_now(fd, &session.out.buf) {
+        Ok(bytes) => bytes,
+        Err(error) => return error.kind() == std::io::ErrorKind::WouldBlock,
+    };
+    count_written(local, info, bytes);
+    if bytes == session.out.buf.len() {
+        session.out.buf.clear();
+    } else {
+        session.out.buf.drain(..bytes);
+    }
+    true
+}
+
+fn count_written(local: &Local, info: &ClientInfo, bytes: usize) {
+    local.counters.writes.add(1);
+    local.counters.net_out.add(bytes as u64);
+    info.net_out.add(bytes as u64);
+}
+
 async fn exchange(
     session: &mut Session,
     local: &Local,
@@ -67,12 +89,17 @@ async fn exchange(
     writer: rt::WriteHalf,
     info: &ClientInfo,
 ) {
+    // Ours until this returns.
+    let fd = *info.fd.lock();
     let mut reading = pin!(Some(reader.read(session.lend_input())));
     let mut writing = pin!(None);
     let (mut idle_reader, mut idle_writer) = (None, Some(writer));
     let mut spare = Vec::new();
     let mut turn = Turn::Read;
     loop {
+        if idle_writer.is_some() && session.may_write() && !write_at_once(fd, session, local, info) {
+            return;
+        }
         if session.may_write()
             && let Some(writer) = idle_writer.take()
         {
@@ -114,9 +141,7 @@ async fn exchange(
             Event::Written(half, result, mut buf) => {
                 writing.set(None);
                 let Ok(bytes) = result else { return };
-                local.counters.writes.add(1);
-                local.counters.net_out.add(bytes as u64);
-                info.net_out.add(bytes as u64);
+                count_written(local, info, bytes);
                 info.output_bytes.store(0, Ordering::Relaxed);
                 idle_writer = Some(half);
                 if buf.capacity() <= OUTPUT_BYTES_KEEP {

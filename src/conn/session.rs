@@ -65,6 +65,13 @@ enum Stop {
     Violation(Violation),
 }
 
+/// What the commands of one batch run with.
+struct Round<'a> {
+    local: &'a Local,
+    door: Door<'a>,
+    store: &'a mut Store,
+}
+
 /// A command that was parsed.
 struct Parsing {
     row: Option<RowRef>,
@@ -144,7 +151,10 @@ impl Session {
     /// Hands out the read buffer, with room for more bytes behind what a command still needs.
     pub fn lend_input(&mut self) -> Vec<u8> {
         let mut input = std::mem::take(&mut self.input);
-        if self.at > 0 {
+        if self.at == input.len() {
+            input.clear();
+            self.at = 0;
+        } else if self.at > 0 {
             input.drain(..self.at);
             self.parser.moved(self.at);
             self.at = 0;
@@ -309,6 +319,9 @@ impl Session {
             if let Some(stop) = self.run_parsed(local, store, scratch) {
                 return stop;
             }
+            if self.at == self.input.len() {
+                return Stop::Drained;
+            }
         }
     }
 
@@ -319,7 +332,7 @@ impl Session {
         let (shards, db) = (local.shared.shards(), self.client.caller.db);
         let (table, mut last) = (table(), None);
         let mut at = self.at;
-        while scratch.commands.len() < AHEAD {
+        while scratch.commands.len() < AHEAD && at < self.input.len() {
             let first = scratch.spans.len();
             let end = match self.parser.next(&self.input, at, &mut scratch.spans, limits) {
                 Parsed::Command { end } => end,
@@ -363,12 +376,12 @@ impl Session {
             }
         }
         let input = std::mem::take(&mut self.input);
-        let door = local.door(store.now);
+        let mut round = Round { local, door: local.door(store.now), store };
         let mut stopped = None;
         for command in &scratch.commands {
             let spans = &scratch.spans[command.first as usize..(command.first + command.count) as usize];
             let mut args = Args::new(&input, spans, command.known);
-            match self.one(local, &door, store, command, &mut args) {
+            match self.one(&mut round, command, &mut args) {
                 None => self.at = command.end,
                 Some(Stop::Wish) => {
                     self.at = command.end;
@@ -390,32 +403,24 @@ impl Session {
             info.last_command.store(sub.unwrap_or(row).id, Ordering::Relaxed);
         }
         self.input = input;
-        info.last_ms.store(store.now.ms, Ordering::Relaxed);
+        info.last_ms.store(round.store.now.ms, Ordering::Relaxed);
         stopped
     }
 
     /// Runs one command. `Some`: it did not run (or, for a wish, asks for something).
     #[inline(always)]
-    fn one(
-        &mut self,
-        local: &Local,
-        door: &Door<'_>,
-        store: &mut Store,
-        command: &Parsing,
-        args: &mut Args<'_>,
-    ) -> Option<Stop> {
-        local.counters.processed.add(1);
+    fn one(&mut self, round: &mut Round<'_>, command: &Parsing, args: &mut Args<'_>) -> Option<Stop> {
         let row = match command.row {
             Some(row) if row.is_plain && row.spec.accepts(command.count as usize) => row,
             _ => match resolve(command.row, args) {
                 Ok(row) => row,
-                Err(error) => return self.reject(door, command.row, &error),
+                Err(error) => return self.reject(&round.door, command.row, &error),
             },
         };
-        if row.gates & (self.client.gates | local.shared.host.gates.load(Ordering::Relaxed)) != 0 {
-            return self.one_slow(local, door, store, row, command, args);
+        if row.gates & (self.client.gates | round.door.host.gates.load(Ordering::Relaxed)) != 0 {
+            return self.one_slow(round, row, command, args);
         }
-        self.dispatch(local, door, store, row, command, args, false)
+        self.dispatch(round, row, command, args, false)
     }
 
     /// Answers a command that cannot run.
@@ -434,24 +439,22 @@ impl Session {
     #[inline(never)]
     fn one_slow(
         &mut self,
-        local: &Local,
-        door: &Door<'_>,
-        store: &mut Store,
+        round: &mut Round<'_>,
         row: RowRef,
         command: &Parsing,
         args: &mut Args<'_>,
     ) -> Option<Stop> {
-        if gates::is_paused(row, &local.shared.host, store.now) {
+        if gates::is_paused(row, round.door.host, round.door.now) {
             return Some(Stop::Paused);
         }
         let before = self.out.buf.len();
-        if let Err(error) = gates::allowed(row, &local.shared.host, &self.client.caller) {
-            door.reject(row, &error, &mut self.out);
+        if let Err(error) = gates::allowed(row, round.door.host, &self.client.caller) {
+            round.door.reject(row, &error, &mut self.out);
             return self.after_slow(before);
         }
         self.client.info.last_command.store(row.id, Ordering::Relaxed);
         let silent = gates::is_silent(&self.client);
-        let stop = self.dispatch(local, door, store, row, command, args, silent);
+        let stop = self.dispatch(round, row, command, args, silent);
         match stop {
             None | Some(Stop::Wish) => self.after_slow(before).or(stop),
             stop => stop,
@@ -466,17 +469,17 @@ impl Session {
         None
     }
 
+    /// Brings a command to where it runs; its reply is dropped when `silent`.
     #[inline(always)]
     fn dispatch(
         &mut self,
-        local: &Local,
-        door: &Door<'_>,
-        store: &mut Store,
+        round: &mut Round<'_>,
         row: RowRef,
         command: &Parsing,
         args: &mut Args<'_>,
         silent: bool,
     ) -> Option<Stop> {
+        let (local, door) = (round.local, &round.door);
         if let Handler::Conn(_) = row.spec.handler {
             // What is about the whole process follows everything before it.
             if self.gather.is_open() && row.spec.group == Group::Server {
@@ -487,9 +490,9 @@ impl Session {
             return (self.client.wish != Wish::None).then_some(Stop::Wish);
         }
         match plan(row.spec, args, command.known, local.shared.shards(), local.id) {
-            Plan::Local => door.on_one(row, store, &self.client.caller, args, &mut self.out),
+            Plan::Local => door.on_one(row, round.store, &self.client.caller, args, &mut self.out),
             Plan::Foreign(shard) => {
-                if !self.read_in_place(local, door, shard, row, args) {
+                if !self.read_in_place(round, shard, row, args) {
                     let reply_at = (!silent).then_some(self.out.buf.len());
                     let command = (row.id, &*args, command.known);
                     self.gather.post(local, self.token, shard, command, self.client.caller, reply_at);
@@ -497,7 +500,7 @@ impl Session {
             }
             Plan::Several(_) if self.gather.is_open() => return Some(Stop::Barrier),
             Plan::Several(set) => {
-                if !self.read_several_in_place(local, door, store, &set, row, args) {
+                if !self.read_several_in_place(round, &set, row, args) {
                     return Some(Stop::Hold(set));
                 }
             }
@@ -506,14 +509,8 @@ impl Session {
     }
 
     /// Serves a read of another shard's keys in place. `false`: it must be posted.
-    fn read_in_place(
-        &mut self,
-        local: &Local,
-        door: &Door<'_>,
-        shard: usize,
-        row: RowRef,
-        args: &mut Args<'_>,
-    ) -> bool {
+    fn read_in_place(&mut self, round: &Round<'_>, shard: usize, row: RowRef, args: &Args<'_>) -> bool {
+        let (local, door) = (round.local, &round.door);
         if !matches!(row.spec.handler, Handler::Read(_)) || !local.in_place() || self.gather.pending(shard) {
             return false;
         }
@@ -530,15 +527,8 @@ impl Session {
     }
 
     /// Serves a read over several shards in place, all of them latched at once. `false`: they must be held.
-    fn read_several_in_place(
-        &mut self,
-        local: &Local,
-        door: &Door<'_>,
-        own: &Store,
-        set: &ShardSet,
-        row: RowRef,
-        args: &mut Args<'_>,
-    ) -> bool {
+    fn read_several_in_place(&mut self, round: &Round<'_>, set: &ShardSet, row: RowRef, args: &Args<'_>) -> bool {
+        let (local, door) = (round.local, &round.door);
         if !matches!(row.spec.handler, Handler::Read(_)) || !local.in_place() {
             return false;
         }
@@ -548,7 +538,7 @@ impl Session {
             guards.push((shard, guard));
         }
         let mut stores: SmallVec<[Option<&Store>; 8]> = SmallVec::from_elem(None, local.shared.shards());
-        stores[local.id] = Some(own);
+        stores[local.id] = Some(&*round.store);
         for (shard, guard) in &guards {
             stores[*shard] = Some(guard);
         }

@@ -4,7 +4,7 @@ mod process;
 
 use std::alloc::{GlobalAlloc, Layout};
 
-pub use process::{cpu_seconds, decay, malloc_stats, memory_bytes, purge, shutdown_fd};
+pub use process::{cpu_seconds, decay, malloc_stats, memory_bytes, purge, send_now, shutdown_fd};
 
 use tikv_jemalloc_sys as jemalloc;
 

@@ -38,6 +38,7 @@ impl<'a> Door<'a> {
         let end = cycles();
         counters.cycles.add(end.wrapping_sub(self.clock.replace(end)));
         counters.calls.add(1);
+        self.counters.processed.add(1);
         if let Err(error) = done {
             counters.failed.add(1);
             out.buf.truncate(before);

@@ -221,6 +221,8 @@ impl<E: Entry> Segment<E> {
             while marks != 0 {
                 let slot = slot_of(marks);
                 let word = bucket.slots[slot];
+                // The value often lies on the next line.
+                prefetch(address(word).as_ptr().wrapping_add(63));
                 if bits_of(word) == bits && same(self.view(word).key(), key) {
                     return Some(Place { bucket: index, slot: slot as u16 });
                 }

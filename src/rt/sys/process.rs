@@ -42,6 +42,17 @@ pub fn purge() -> bool {
     unsafe { tikv_jemalloc_sys::mallctl(name, old, old_bytes, new, 0) == 0 }
 }
 
+/// Sends what the socket `fd` takes without waiting.
+///
+/// # Errors
+/// `WouldBlock` when it takes nothing now; anything else when the connection is broken.
+pub fn send_now(fd: i32, bytes: &[u8]) -> std::io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the pointer and length are those of `bytes`; a descriptor that is not a socket gives an error.
+    let sent = unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), flags) };
+    usize::try_from(sent).map_err(|_| std::io::Error::last_os_error())
+}
+
 /// Lets jemalloc give back pages whose time has come (`dirty_decay_ms`): by itself it looks only when it is called,
 /// so after a peak an idle server would keep them.
 pub fn decay() {
