@@ -11,7 +11,9 @@ fn main() {
             println!("{text}");
             None
         }
-        Ok(Invocation::Run { settings, config_file, .. }) => perigee::server::boot::run(settings, config_file).err(),
+        Ok(Invocation::Run { settings, config_file, .. }) => {
+            perigee::server::boot::run(settings, config_file).err()
+        }
         Err(error) => Some(error),
     };
     if let Some(error) = failed {

@@ -6,8 +6,8 @@ use crate::base::glob;
 use crate::base::num;
 use crate::base::rng::Rng;
 use crate::cmd::cx::{ConnCx, Wish, WriteCx};
-use crate::cmd::{docs, generic};
 use crate::cmd::spec::{Done, Group::Server as S, Route, Spec, flag};
+use crate::cmd::{docs, generic};
 use crate::rt::log::{self, Level};
 use crate::wire::{Args, Error, Out, Protocol};
 

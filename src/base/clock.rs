@@ -11,7 +11,8 @@ static SHIFT_MS: AtomicI64 = AtomicI64::new(0);
 #[inline]
 pub fn wall_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    (now.as_secs() * 1000 + u64::from(now.subsec_millis())).saturating_add_signed(SHIFT_MS.load(Ordering::Relaxed))
+    (now.as_secs() * 1000 + u64::from(now.subsec_millis()))
+        .saturating_add_signed(SHIFT_MS.load(Ordering::Relaxed))
 }
 
 /// Microseconds since the Unix epoch.

@@ -331,7 +331,8 @@ pub struct Client {
 impl Client {
     /// A fresh connection.
     pub fn new(info: Arc<ClientInfo>) -> Client {
-        let local = info.addr.starts_with("127.") || info.addr.starts_with("[::1]") || info.addr.starts_with('/');
+        let local =
+            info.addr.starts_with("127.") || info.addr.starts_with("[::1]") || info.addr.starts_with('/');
         Client {
             info,
             caller: Caller { local, ..Caller::default() },

@@ -73,7 +73,8 @@ pub fn install(families: &[&'static [Spec]]) -> &'static Table {
 impl Table {
     fn new(families: &[&'static [Spec]]) -> Table {
         let top: Vec<&'static Spec> = families.iter().flat_map(|f| f.iter()).collect();
-        let mut table = Table { rows: Vec::new(), first_sub: vec![0; top.len()], index: vec![0; INDEX_SLOTS] };
+        let mut table =
+            Table { rows: Vec::new(), first_sub: vec![0; top.len()], index: vec![0; INDEX_SLOTS] };
         for spec in &top {
             table.push(spec);
         }
@@ -164,7 +165,8 @@ impl Table {
 #[inline]
 fn name_word(name: &[u8]) -> u64 {
     const FOLD: u64 = 0x2020_2020_2020_2020;
-    let four = |at: usize| u64::from(u32::from_le_bytes([name[at], name[at + 1], name[at + 2], name[at + 3]]));
+    let four =
+        |at: usize| u64::from(u32::from_le_bytes([name[at], name[at + 1], name[at + 2], name[at + 3]]));
     let word = match name.len() {
         0 => 0,
         n @ 1..=3 => u64::from(name[0]) | u64::from(name[n / 2]) << 8 | u64::from(name[n - 1]) << 16,

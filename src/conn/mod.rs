@@ -2,7 +2,7 @@
 mod gates;
 mod gather;
 
-pub mod serve;
-pub mod session;
 pub mod client_commands;
 pub mod commands;
+pub mod serve;
+pub mod session;

@@ -6,7 +6,7 @@
 use std::future::{Future, poll_fn};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use crate::cmd::cx::Client;
 use crate::config::P;
 use crate::host::ClientInfo;
 use crate::rt;
-use crate::shard::local::{Local, Writing};
+use crate::shard::local::{Local, Mailbox, Writing};
 
 /// An output buffer larger than this is not kept once it is written.
 const OUTPUT_BYTES_KEEP: usize = 64 * 1024;
@@ -53,11 +53,37 @@ enum Event {
     Mail,
 }
 
+type ReadDone = (rt::ReadHalf, std::io::Result<usize>, Vec<u8>);
 type Written = (rt::WriteHalf, std::io::Result<usize>, Vec<u8>);
 
 /// Writes replies; the shard knows of it for as long as it lasts.
 async fn write(writer: rt::WriteHalf, bytes: Vec<u8>, _under_way: Writing<'_>) -> Written {
     writer.write_all(bytes).await
+}
+
+/// Waits for the write or the read under way, or for the mailbox where there is something to wait for.
+async fn next_event(
+    mut reading: Pin<&mut Option<impl Future<Output = ReadDone>>>,
+    mut writing: Pin<&mut Option<impl Future<Output = Written>>>,
+    mailbox: Option<&Mailbox>,
+) -> Event {
+    poll_fn(|cx| {
+        if let Some(write) = writing.as_mut().as_pin_mut()
+            && let Poll::Ready((half, result, buf)) = write.poll(cx)
+        {
+            return Poll::Ready(Event::Written(half, result, buf));
+        }
+        if let Some(read) = reading.as_mut().as_pin_mut()
+            && let Poll::Ready((half, result, buf)) = read.poll(cx)
+        {
+            return Poll::Ready(Event::Read(half, result, buf));
+        }
+        match mailbox {
+            Some(mailbox) if mailbox.poll(cx.waker()) => Poll::Ready(Event::Mail),
+            _ => Poll::Pending,
+        }
+    })
+    .await
 }
 
 /// Hands what the socket takes at once to the kernel: for the usual small replies that is all, and it is cheaper than
@@ -69,11 +95,17 @@ fn write_at_once(fd: i32, session: &mut Session, local: &Local, info: &ClientInf
     };
     count_written(local, info, bytes);
     if bytes == session.out.buf.len() {
-        session.out.buf.clear();
+        session.out.buf = emptied(std::mem::take(&mut session.out.buf));
     } else {
         session.out.buf.drain(..bytes);
     }
     true
+}
+
+/// A written buffer for use again, unless it is too large to be kept.
+fn emptied(mut buf: Vec<u8>) -> Vec<u8> {
+    buf.clear();
+    if buf.capacity() > OUTPUT_BYTES_KEEP { Vec::new() } else { buf }
 }
 
 fn count_written(local: &Local, info: &ClientInfo, bytes: usize) {
@@ -94,8 +126,7 @@ async fn exchange(
     let mut reading = pin!(Some(reader.read(session.lend_input())));
     let mut writing = pin!(None);
     let (mut idle_reader, mut idle_writer) = (None, Some(writer));
-    let mut spare = Vec::new();
-    let mut turn = Turn::Read;
+    let (mut spare, mut turn) = (Vec::new(), Turn::Read);
     loop {
         if idle_writer.is_some() && session.may_write() && !write_at_once(fd, session, local, info) {
             return;
@@ -119,51 +150,29 @@ async fn exchange(
         {
             reading.set(Some(rt::ReadHalf::read(reader, session.lend_input())));
         }
-        let waiting = turn == Turn::Wait;
-        let event = poll_fn(|cx| {
-            if let Some(write) = writing.as_mut().as_pin_mut()
-                && let Poll::Ready((half, result, buf)) = write.poll(cx)
-            {
-                return Poll::Ready(Event::Written(half, result, buf));
-            }
-            if let Some(read) = reading.as_mut().as_pin_mut()
-                && let Poll::Ready((half, result, buf)) = read.poll(cx)
-            {
-                return Poll::Ready(Event::Read(half, result, buf));
-            }
-            if waiting && session.mailbox().poll(cx.waker()) {
-                return Poll::Ready(Event::Mail);
-            }
-            Poll::Pending
-        })
-        .await;
+        let mailbox = (turn == Turn::Wait).then(|| session.mailbox());
+        let event = next_event(reading.as_mut(), writing.as_mut(), mailbox).await;
         match event {
-            Event::Written(half, result, mut buf) => {
+            Event::Written(half, result, buf) => {
                 writing.set(None);
                 let Ok(bytes) = result else { return };
                 count_written(local, info, bytes);
                 info.output_bytes.store(0, Ordering::Relaxed);
                 idle_writer = Some(half);
-                if buf.capacity() <= OUTPUT_BYTES_KEEP {
-                    buf.clear();
-                    spare = buf;
-                }
+                spare = emptied(buf);
             }
             Event::Read(half, result, buf) => {
                 reading.set(None);
                 idle_reader = Some(half);
-                let bytes = match result {
-                    Ok(bytes) if bytes > 0 => bytes,
-                    _ => {
-                        // The client will send no more; what it is owed is still written.
-                        session.take_input(buf, 0);
-                        turn = Turn::Close;
-                        continue;
-                    }
-                };
+                let bytes = result.unwrap_or(0);
+                session.take_input(buf, bytes);
+                if bytes == 0 {
+                    // The client will send no more; what it is owed is still written.
+                    turn = Turn::Close;
+                    continue;
+                }
                 local.counters.reads.add(1);
                 local.counters.net_in.add(bytes as u64);
-                session.take_input(buf, bytes);
                 turn = session.run(local);
                 if over_limits(session, local, info) {
                     return;

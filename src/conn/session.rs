@@ -300,10 +300,8 @@ impl Session {
 
     /// Parses and runs what is in the buffer.
     fn batch(&mut self, local: &Local, store: &mut Store, scratch: &mut Scratch) -> Stop {
-        let limits = Limits {
-            bulk_bytes_max: store.settings.memory(P::PROTO_MAX_BULK_LEN),
-            unauthenticated: false,
-        };
+        let limits =
+            Limits { bulk_bytes_max: store.settings.memory(P::PROTO_MAX_BULK_LEN), unauthenticated: false };
         loop {
             let ended = self.parse_ahead(local, store, scratch, limits);
             if scratch.commands.is_empty() {
@@ -326,7 +324,13 @@ impl Session {
     }
 
     /// Parses up to `AHEAD` commands and asks for their buckets. Returns what ended it early.
-    fn parse_ahead(&mut self, local: &Local, store: &Store, scratch: &mut Scratch, limits: Limits) -> Option<Parsed> {
+    fn parse_ahead(
+        &mut self,
+        local: &Local,
+        store: &Store,
+        scratch: &mut Scratch,
+        limits: Limits,
+    ) -> Option<Parsed> {
         scratch.spans.clear();
         scratch.commands.clear();
         let (shards, db) = (local.shared.shards(), self.client.caller.db);
@@ -360,7 +364,13 @@ impl Session {
                 }
                 _ => (0, KeyHash::from_bits(0)),
             };
-            scratch.commands.push(Parsing { row, first: first as u32, count: spans.len() as u32, end, known });
+            scratch.commands.push(Parsing {
+                row,
+                first: first as u32,
+                count: spans.len() as u32,
+                end,
+                known,
+            });
         }
         None
     }
@@ -527,7 +537,13 @@ impl Session {
     }
 
     /// Serves a read over several shards in place, all of them latched at once. `false`: they must be held.
-    fn read_several_in_place(&mut self, round: &Round<'_>, set: &ShardSet, row: RowRef, args: &Args<'_>) -> bool {
+    fn read_several_in_place(
+        &mut self,
+        round: &Round<'_>,
+        set: &ShardSet,
+        row: RowRef,
+        args: &Args<'_>,
+    ) -> bool {
         let (local, door) = (round.local, &round.door);
         if !matches!(row.spec.handler, Handler::Read(_)) || !local.in_place() {
             return false;

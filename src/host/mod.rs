@@ -5,8 +5,8 @@
 //! are an immutable snapshot that is republished whole.
 mod clients;
 mod counters;
-mod lazy;
 mod gauges;
+mod lazy;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -17,8 +17,8 @@ use parking_lot::Mutex;
 
 pub use clients::{ClientInfo, Clients};
 pub use counters::{CommandCounters, Counter, Counters};
-pub use lazy::LazyFree;
 pub use gauges::{Allocated, Gauges, Memory, Rates, ratio};
+pub use lazy::LazyFree;
 
 use crate::base::{clock, rng::Rng};
 use crate::config::Settings;

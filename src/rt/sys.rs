@@ -91,7 +91,10 @@ mod tests {
                 // SAFETY: the layout is not empty; the memory is given back with its layout.
                 unsafe {
                     let all: Vec<*mut u8> = (0..32).map(|_| Allocator.alloc(layout)).collect();
-                    assert!(all.iter().all(|at| *at as usize % align == 0), "{bytes} bytes, {align}-aligned");
+                    assert!(
+                        all.iter().all(|at| (*at as usize).is_multiple_of(align)),
+                        "{bytes} bytes, {align}-aligned"
+                    );
                     all.into_iter().for_each(|at| Allocator.dealloc(at, layout));
                 }
             }

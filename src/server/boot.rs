@@ -92,7 +92,8 @@ pub fn run(mut settings: Settings, config_file: Option<PathBuf>) -> Result<(), S
 fn enter_dir(settings: &mut Settings) -> Result<PathBuf, String> {
     let dir = settings.path(P::DIR).to_path_buf();
     std::env::set_current_dir(&dir).map_err(|e| format!("Can't chdir to '{}': {e}", dir.display()))?;
-    let absolute = std::env::current_dir().map_err(|e| format!("Can't find out the working directory: {e}"))?;
+    let absolute =
+        std::env::current_dir().map_err(|e| format!("Can't find out the working directory: {e}"))?;
     let bytes = std::os::unix::ffi::OsStrExt::as_bytes(absolute.as_os_str()).to_vec();
     settings.set_id(P::DIR, &[&bytes]).map_err(|e| e.to_string())?;
     Ok(absolute)
@@ -181,7 +182,13 @@ fn stop_on_signals(shared: &Arc<Shared>) -> Result<(), String> {
     Ok(())
 }
 
-fn run_shard(id: usize, shared: Arc<Shared>, controls: flume::Receiver<Control>, pillow: UnixStream, driver: Driver) {
+fn run_shard(
+    id: usize,
+    shared: Arc<Shared>,
+    controls: flume::Receiver<Control>,
+    pillow: UnixStream,
+    driver: Driver,
+) {
     let local = Rc::new(Local::new(id, shared, controls));
     let main = async {
         let pillow = match Sleeper::new(pillow) {

@@ -34,7 +34,9 @@ pub fn open(settings: &Settings) -> Result<Vec<TcpListener>, String> {
                 listeners.push(listener);
             }
             Err(_) if optional => {}
-            Err(error) => return Err(format!("Could not create server TCP listening socket {name}:{port}: {error}")),
+            Err(error) => {
+                return Err(format!("Could not create server TCP listening socket {name}:{port}: {error}"));
+            }
         }
     }
     if listeners.is_empty() {

@@ -1,6 +1,6 @@
 //! All rows of all families.
-use crate::{admin, cmd, conn, obs};
 use crate::cmd::spec::Spec;
+use crate::{admin, cmd, conn, obs};
 
 use crate::cmd::table::{Table, install};
 

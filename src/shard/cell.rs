@@ -169,16 +169,16 @@ impl<T, const GUEST: u32> Drop for GuestExit<'_, T, GUEST> {
 #[cfg(not(loom))]
 mod access {
     use super::{ConstPtr, MutPtr};
-    pub unsafe fn shared<'a, T>(at: &'a ConstPtr<T>) -> &'a T {
+    pub unsafe fn shared<T>(at: &ConstPtr<T>) -> &T {
         // SAFETY: the caller's promise.
         unsafe { &**at }
     }
-    pub unsafe fn shared_mut<'a, T>(at: &'a MutPtr<T>) -> &'a T {
+    pub unsafe fn shared_mut<T>(at: &MutPtr<T>) -> &T {
         // SAFETY: the caller's promise.
         unsafe { &**at }
     }
     #[allow(clippy::mut_from_ref)]
-    pub unsafe fn exclusive<'a, T>(at: &'a MutPtr<T>) -> &'a mut T {
+    pub unsafe fn exclusive<T>(at: &MutPtr<T>) -> &mut T {
         // SAFETY: the caller's promise.
         unsafe { &mut **at }
     }

@@ -63,7 +63,14 @@ impl<'a> Door<'a> {
 
     /// Runs a reading command. `true`: it met a key whose time has come.
     #[inline(always)]
-    pub fn read(&self, row: RowRef, stores: ReadStores<'_>, caller: &Caller, args: &mut Args<'_>, out: &mut Out) -> bool {
+    pub fn read(
+        &self,
+        row: RowRef,
+        stores: ReadStores<'_>,
+        caller: &Caller,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) -> bool {
         let Handler::Read(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let (host, counters, now) = (self.host, self.counters, self.now);
         let cx = ReadCx { stores, caller, host, counters, now, met_due: StdCell::new(false) };
@@ -96,7 +103,14 @@ impl<'a> Door<'a> {
 
     /// Runs a reading or writing command whose keys all lie in `store`.
     #[inline(always)]
-    pub fn on_one(&self, row: RowRef, store: &mut Store, caller: &Caller, args: &mut Args<'_>, out: &mut Out) {
+    pub fn on_one(
+        &self,
+        row: RowRef,
+        store: &mut Store,
+        caller: &Caller,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) {
         if matches!(row.spec.handler, Handler::Write(_)) {
             return self.write(row, WriteStores::One(store), caller, args, out);
         }

@@ -81,7 +81,8 @@ pub struct Local {
     wanted: RefCell<VecDeque<(usize, Token)>>,
     /// Groups of other shards that wait for the data.
     backlog: RefCell<VecDeque<Box<Group>>>,
-    /// Groups to use again.
+    /// Groups to use again. Boxed, because they travel boxed.
+    #[allow(clippy::vec_box)]
     pool: RefCell<Vec<Box<Group>>>,
     controls: flume::Receiver<Control>,
     /// Wakes the pump.
@@ -361,7 +362,9 @@ impl Local {
         loop {
             let Some((from, token)) = self.wanted.borrow().front().copied() else { return };
             let cell = &self.shared.cells[self.id];
-            let Some(holder) = cell.hold().or_else(|| if cell.wait() { cell.hold() } else { None }) else { return };
+            let Some(holder) = cell.hold().or_else(|| if cell.wait() { cell.hold() } else { None }) else {
+                return;
+            };
             self.wanted.borrow_mut().pop_front();
             holder.pass_on();
             if from == self.id {

@@ -182,7 +182,7 @@ impl Store {
 
 /// Keys of database `index`, and how many of them have a deadline, in all the stores.
 pub fn count_keys<'a>(stores: impl Iterator<Item = &'a Store>, index: u32) -> (usize, usize) {
-    stores.filter_map(|store| store.db(index)).fold((0, 0), |(keys, deadlines), db| {
-        (keys + db.table.len(), deadlines + db.deadlines)
-    })
+    stores
+        .filter_map(|store| store.db(index))
+        .fold((0, 0), |(keys, deadlines), db| (keys + db.table.len(), deadlines + db.deadlines))
 }

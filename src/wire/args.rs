@@ -120,7 +120,8 @@ impl<'a> Args<'a> {
     /// The next argument, when it equals `word` in any case; else the cursor stays.
     #[inline]
     pub fn keyword(&mut self, word: &str) -> bool {
-        let same = self.spans.get(self.at).is_some_and(|s| s.of(self.buf).eq_ignore_ascii_case(word.as_bytes()));
+        let same =
+            self.spans.get(self.at).is_some_and(|s| s.of(self.buf).eq_ignore_ascii_case(word.as_bytes()));
         self.at += usize::from(same);
         same
     }

@@ -123,7 +123,9 @@ impl Parser {
             self.take_up(start, spans)
         } else {
             match number_line(buf, start + 1) {
-                Line::Number(n, _) if n > i64::from(i32::MAX) => return Parsed::Violation(Violation::MultibulkLength),
+                Line::Number(n, _) if n > i64::from(i32::MAX) => {
+                    return Parsed::Violation(Violation::MultibulkLength);
+                }
                 Line::Number(n, _) if limits.unauthenticated && n > 10 => {
                     return Parsed::Violation(Violation::UnauthenticatedMultibulk);
                 }
@@ -184,7 +186,9 @@ impl Parser {
                     missing -= 1;
                 }
                 Line::Bad => return Parsed::Violation(Violation::BulkLength),
-                Line::Cut if buf.len() - at > LINE_BYTES_MAX => return Parsed::Violation(Violation::BulkTooBig),
+                Line::Cut if buf.len() - at > LINE_BYTES_MAX => {
+                    return Parsed::Violation(Violation::BulkTooBig);
+                }
                 Line::Cut => return self.cut(start, missing, at, spans),
             }
         }
@@ -294,7 +298,8 @@ pub mod reference {
             }
             return Ok(Some((vec![[b"inline:", &line[..]].concat()], end + 1)));
         }
-        let Some((count, mut at)) = line(&buf[1..], Violation::MultibulkLength, Violation::CountTooBig)? else {
+        let Some((count, mut at)) = line(&buf[1..], Violation::MultibulkLength, Violation::CountTooBig)?
+        else {
             return Ok(None);
         };
         at += 1;
@@ -308,7 +313,8 @@ pub mod reference {
                 Some(b'$') => {}
                 Some(other) => return Err(Violation::ExpectedDollar(*other)),
             }
-            let Some((len, used)) = line(&buf[at + 1..], Violation::BulkLength, Violation::BulkTooBig)? else {
+            let Some((len, used)) = line(&buf[at + 1..], Violation::BulkLength, Violation::BulkTooBig)?
+            else {
                 return Ok(None);
             };
             if len < 0 || len as u64 > bulk_bytes_max {

@@ -180,7 +180,9 @@ pub const DEBUG_DIGEST: Spec = debug(Spec::read("debug|digest", "", digest::dige
 
 /// DEBUG DIGEST-VALUE.
 pub const DEBUG_DIGEST_VALUE: Spec = debug(
-    Spec::read("debug|digest-value", "[key ...]", digest::digest_value).keys(&[key_range("RO", 2, -1, 1)]).with(flag::NO_MANDATORY_KEYS),
+    Spec::read("debug|digest-value", "[key ...]", digest::digest_value)
+        .keys(&[key_range("RO", 2, -1, 1)])
+        .with(flag::NO_MANDATORY_KEYS),
 )
 .doc(S, "1.0.0", "Returns digests of values.")
 .cost("O(N) where N is the size of the values.");

@@ -278,7 +278,7 @@ pub fn mget(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
 }
 
 fn pairs_complete(args: &Args<'_>, command: &'static str) -> Done {
-    if args.left() % 2 == 0 { Ok(()) } else { Err(Error::Arity(command)) }
+    if args.left().is_multiple_of(2) { Ok(()) } else { Err(Error::Arity(command)) }
 }
 
 fn put_pairs(cx: &mut WriteCx<'_>, args: &mut Args<'_>) -> Done {

@@ -395,7 +395,7 @@ mod tests {
     fn lines_are_aligned() {
         for bytes in [64, 128, 512, 1024] {
             let slots: Vec<Slot> = (0..100).map(|_| filled(bytes, 1)).collect();
-            assert!(slots.iter().all(|s| s.0.as_ptr() as usize % 64 == 0));
+            assert!(slots.iter().all(|s| (s.0.as_ptr() as usize).is_multiple_of(64)));
             slots.into_iter().for_each(|slot| check_and_give(slot, 1));
         }
     }
@@ -403,7 +403,8 @@ mod tests {
     #[test]
     fn slots_come_home() {
         let slots: Vec<Slot> = (0..5_000).map(|i| filled(100, i as u8)).collect();
-        let addresses: std::collections::BTreeSet<usize> = slots.iter().map(|s| s.0.as_ptr() as usize).collect();
+        let addresses: std::collections::BTreeSet<usize> =
+            slots.iter().map(|s| s.0.as_ptr() as usize).collect();
         std::thread::spawn(move || {
             slots.into_iter().enumerate().for_each(|(i, slot)| check_and_give(slot, i as u8));
         })

@@ -574,6 +574,16 @@ mod tests {
     }
 
     #[test]
+    fn a_false_match_on_a_free_slot_is_none() {
+        // Fingerprint 1 in the first slot makes the free second slot look like a match too.
+        let hash = KeyHash::from_bits(1 << 16);
+        let mut table = Dash::<Block>::new();
+        table.insert(hash, block(b"there", 1, None));
+        assert!(table.get(hash, b"absent").is_none());
+        assert!(table.get(hash, b"there").is_some());
+    }
+
+    #[test]
     fn emptied_tables_give_buckets_back() {
         let mut table = Dash::<Block>::new();
         for i in 0..20_000u32 {

@@ -222,8 +222,9 @@ impl<E: Entry> Segment<E> {
                 let slot = slot_of(marks);
                 let word = bucket.slots[slot];
                 // The value often lies on the next line.
-                prefetch(address(word).as_ptr().wrapping_add(63));
-                if bits_of(word) == bits && same(self.view(word).key(), key) {
+                prefetch(((word & ADDRESS) as *const u8).wrapping_add(63));
+                // A false match may be a free slot, whose word is 0.
+                if bits_of(word) == bits && word != 0 && same(self.view(word).key(), key) {
                     return Some(Place { bucket: index, slot: slot as u16 });
                 }
                 marks &= marks - 1;
