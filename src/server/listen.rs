@@ -92,6 +92,11 @@ pub fn accept(listener: TcpListener, shared: Arc<Shared>, next: Arc<AtomicUsize>
 fn prepare(stream: &std::net::TcpStream, settings: &Settings) {
     // A connection without these options still works.
     let _ = stream.set_nodelay(true);
+    if stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback()) {
+        // Between two processes of one machine there is no bandwidth to probe: elaborate congestion control (BBR's
+        // pacing above all) only costs. Reno is in every kernel and open to every user.
+        let _ = SockRef::from(stream).set_tcp_congestion(b"reno");
+    }
     let seconds = settings.int(P::TCP_KEEPALIVE);
     if seconds > 0 {
         let keepalive = TcpKeepalive::new()
