@@ -10,7 +10,7 @@ pub(super) use range::{clamp_ends, clamp_range};
 
 use super::spec::{Group::String as S, KeyPart, Spec, flag, key, key_range, keys};
 use crate::base::num;
-use crate::ds::raw::block::{BlockMut, MARK_EDITED, NewValue, Payload};
+use crate::ds::raw::block::{BlockMut, MARK_EDITED, MARK_SLACK, NewValue, Payload};
 use crate::store::db::Next;
 use crate::wire::{Error, Out};
 
@@ -203,7 +203,14 @@ pub(super) fn edit_bytes<T>(
     };
     let (result, changed) = f(&mut copy);
     let value = NewValue::Heap(copy);
-    (result, if changed || grows { Next::Put(value, MARK_EDITED) } else { Next::Recode(value, MARK_EDITED) })
+    (
+        result,
+        if changed || grows {
+            Next::Put(value, MARK_EDITED | MARK_SLACK)
+        } else {
+            Next::Recode(value, MARK_EDITED)
+        },
+    )
 }
 
 /// An expiration time argument as milliseconds since the epoch. `unit_ms` is 1000 for seconds; `base_ms` is the
@@ -235,7 +242,7 @@ mod tests {
         });
         match next {
             Next::Edited => (text(block.view().payload()).into_owned(), block.view().marks()),
-            Next::Put(NewValue::Heap(bytes), marks) => (bytes, marks),
+            Next::Put(NewValue::Heap(bytes), marks) => (bytes, marks & MARK_EDITED),
             _ => panic!("an edit is not nothing"),
         }
     }

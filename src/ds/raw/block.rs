@@ -12,8 +12,8 @@
 //! u16, or 255 and a u32. Numbers are little endian and unaligned; only the head is aligned, since readers of
 //! other threads update its access clock while they share the block.
 //!
-//! Must stay true: a block is allocated with exactly `size_class(bytes needed)`, so its size follows from its
-//! contents; the head's form and marks change only under exclusive access.
+//! Must stay true: a block is allocated with exactly `room_for(bytes needed, head)`, so its size follows from its
+//! contents; the head's form and marks change only under exclusive access, and the slack mark never.
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -32,6 +32,9 @@ const TINY_BYTES_MAX: usize = 7;
 const DEADLINE: u32 = 1 << 4;
 /// Mark for the owner's use: the value was edited in place (a "raw" string in the terms of the floor above).
 pub const MARK_EDITED: u32 = 1 << 5;
+
+/// Mark for the making of a block: its value grows by edits, so it gets room to spare. Never changes afterwards.
+pub const MARK_SLACK: u32 = 1 << 6;
 
 const ACCESS_SHIFT: u32 = 8;
 const HEAD_BYTES: usize = 4;
@@ -143,6 +146,15 @@ unsafe fn put_inline_code(at: *mut u8, len: usize) -> *mut u8 {
     if len <= TINY_BYTES_MAX { at } else { unsafe { put_code(at, len) } }
 }
 
+/// Bytes that a block is allocated with whose contents need `bytes`. With slack the steps are coarser, a quarter of the
+/// next power of two, so that a value that grows by little moves seldom.
+fn room_for(bytes: usize, head: u32) -> usize {
+    if head & MARK_SLACK == 0 || bytes > arena::SLOT_BYTES_MAX {
+        return size_class(bytes);
+    }
+    size_class(bytes.next_multiple_of((bytes.next_power_of_two() / 4).max(32)))
+}
+
 fn heap_is_smaller(front: usize, len: usize) -> bool {
     let inline = size_class(front + inline_code_bytes(len) + len);
     size_class(front + HEAP_BYTES) + heap_class(len) < inline
@@ -201,7 +213,7 @@ impl Block {
         // SAFETY: every write below stays inside the `front + value_bytes` bytes that were taken.
         // Checked by: `round_trips` (proptest, Miri).
         unsafe {
-            let start = arena::take(front + value_bytes);
+            let start = arena::take(room_for(front + value_bytes, head));
             start.as_ptr().cast::<u32>().write(head);
             let mut at = put_code(start.as_ptr().add(HEAD_BYTES), key.len());
             if let Some(ms) = deadline_ms {
@@ -245,7 +257,7 @@ impl Block {
         let next = Block::new(key.unwrap_or(view.key()), value, deadline_ms, view.access(), view.marks());
         // SAFETY: we own the old block; only its shell is left.
         // Checked by: `deadlines_come_and_go`, `keys_change` (Miri).
-        unsafe { arena::give(old.0, view.bytes_needed()) };
+        unsafe { arena::give(old.0, view.room()) };
         next
     }
 
@@ -284,7 +296,7 @@ impl Drop for Block {
         // Checked by: `round_trips` (Miri finds leaks and wrong layouts).
         unsafe {
             let view = BlockRef(self.0, PhantomData);
-            let bytes = view.bytes_needed();
+            let bytes = view.room();
             if view.form() == FORM_HEAP {
                 drop(read_vec(view.value_at()));
             }
@@ -411,9 +423,14 @@ impl<'a> BlockRef<'a> {
             }
     }
 
+    /// Bytes that the block was allocated with.
+    fn room(self) -> usize {
+        room_for(self.bytes_needed(), self.head())
+    }
+
     /// Heap bytes that this key takes, without its slot in the table.
     pub fn heap_bytes(self) -> usize {
-        let own = size_class(self.bytes_needed());
+        let own = self.room();
         match self.vector_bytes() {
             0 => own,
             cap => own + heap_class(cap),
@@ -468,7 +485,7 @@ impl<'a> BlockMut<'a> {
         let value_at = view.value_at().cast_mut();
         let front = value_at as usize - self.0.as_ptr() as usize;
         let need = front + inline_code_bytes(b.len()) + b.len();
-        if size_class(need) != size_class(view.bytes_needed()) || must_be_heap(front, b.len()) {
+        if room_for(need, view.head()) != view.room() || must_be_heap(front, b.len()) {
             return false;
         }
         // SAFETY: the block is inline, the class has room for `need` bytes, and the view is exclusive.
@@ -525,10 +542,7 @@ impl<'a> BlockMut<'a> {
                 let front = at as usize - self.0.as_ptr() as usize;
                 let need = front + inline_code_bytes(len) + len;
                 let same_code = inline_code_bytes(len) == inline_code_bytes(old);
-                if !same_code
-                    || size_class(need) != size_class(view.bytes_needed())
-                    || must_be_heap(front, len)
-                {
+                if !same_code || room_for(need, view.head()) != view.room() || must_be_heap(front, len) {
                     return false;
                 }
                 // SAFETY: the class has room for `need` bytes; the code keeps its width, so bytes stay in place.
@@ -698,11 +712,27 @@ mod tests {
         });
     }
 
+    #[test]
+    fn slack_spares_moves() {
+        let mut block = Block::new(b"key", NewValue::Bytes(b"0123456789"), None, 0, MARK_EDITED | MARK_SLACK);
+        let steps = (11..500).filter(|len| {
+            let stays = block.view_mut().grow_in_place(*len);
+            if !stays {
+                let longer = vec![1; *len];
+                block = Block::new(b"key", NewValue::Bytes(&longer), None, 0, MARK_EDITED | MARK_SLACK);
+            }
+            assert_eq!(value_of(block.view()).len(), *len);
+            !stays
+        });
+        assert!(steps.count() < 14);
+    }
+
     proptest! {
         #[test]
-        fn stores_in_place(first in 0usize..700, second in 0usize..700, grow in 0usize..300) {
+        fn stores_in_place(first in 0usize..700, second in 0usize..700, grow in 0usize..300, slack in any::<bool>()) {
             let (a, b) = (vec![1u8; first], vec![2u8; second]);
-            let mut block = Block::new(b"some key", NewValue::Bytes(&a), Some(9), 3, 0);
+            let marks = if slack { MARK_SLACK } else { 0 };
+            let mut block = Block::new(b"some key", NewValue::Bytes(&a), Some(9), 3, marks);
             let mut now = a;
             if block.view_mut().store(&NewValue::Bytes(&b)) {
                 now = b;
