@@ -70,8 +70,18 @@ try_benchmark() {
     expect "redis-benchmark's keys" 1000 "$(cli --scan --pattern 'key:*' | sort -u | wc -l | tr -d ' ')"
 }
 
+# redis-py, from pip into a folder of ours when Python lacks it.
+have_redis_py() {
+    PYTHONPATH=$PWD/target/redis-py${PYTHONPATH:+:$PYTHONPATH}
+    export PYTHONPATH
+    python3 -c 'import redis' 2>/dev/null && return
+    python3 -m pip install -q --target target/redis-py redis >"$DIR/pip" 2>&1 && python3 -c 'import redis' && return
+    tail -3 "$DIR/pip"
+    return 1
+}
+
 try_redis_py() {
-    python3 -c 'import redis' 2>/dev/null || { echo "redis-py: not installed, not tried"; return; }
+    have_redis_py || { echo "redis-py: neither there nor to be had, not tried"; return; }
     timeout 60 python3 - "$PORT" <<'PYTHON' || FAILED=1
 import sys
 import redis

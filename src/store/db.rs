@@ -79,7 +79,7 @@ pub enum Found<'a> {
 
 /// Gives the key in `slot` a value, without a move of its block where that is possible. Its deadline stays. Returns the
 /// block that was replaced.
-#[inline]
+#[inline(always)]
 fn set_value(
     slot: &mut Slot<'_, Block>,
     key: Key<'_>,

@@ -22,12 +22,15 @@ fn same_object() -> Error {
 
 /// DEL key [key ...] and UNLINK key [key ...]
 pub fn del(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    if args.left() == 1 {
+        let removed = cx.remove(args.key()?);
+        out.flag(removed);
+        return Ok(());
+    }
     let mut removed = 0;
     while !args.is_done() {
         let keys = args.some_keys();
-        if keys.len() > 1 {
-            cx.prefetch(&keys);
-        }
+        cx.prefetch(&keys);
         removed += keys.into_iter().filter(|key| cx.remove(*key)).count();
     }
     out.count(removed);
@@ -40,12 +43,14 @@ fn count_found(
     out: &mut Out,
     mut found: impl FnMut(Key<'_>) -> bool,
 ) -> Done {
+    if args.left() == 1 {
+        out.flag(found(args.key()?));
+        return Ok(());
+    }
     let mut count = 0;
     while !args.is_done() {
         let keys = args.some_keys();
-        if keys.len() > 1 {
-            cx.prefetch(&keys);
-        }
+        cx.prefetch(&keys);
         count += keys.into_iter().filter(|key| found(*key)).count();
     }
     out.count(count);

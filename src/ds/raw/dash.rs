@@ -190,14 +190,14 @@ impl<E: Entry> Dash<E> {
     }
 
     /// Looks `key` up.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, hash: KeyHash, key: &[u8]) -> Option<E::Ref<'_>> {
         let segment = self.segment(hash);
         segment.find(hash, key).map(|place| segment.at(place))
     }
 
     /// Looks `key` up, to change it.
-    #[inline]
+    #[inline(always)]
     pub fn slot(&mut self, hash: KeyHash, key: &[u8]) -> Option<Slot<'_, E>> {
         let segment = self.segment_ptr(hash);
         // SAFETY: live, and borrowed exclusively through `self` for the slot's lifetime.
