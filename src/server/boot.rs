@@ -284,7 +284,7 @@ async fn chores(local: Rc<Local>) {
     let mut ticks = 0u64;
     while !local.shared.host.stopping.load(Ordering::Relaxed) {
         rt::sleep_ms(TICK_MS).await;
-        local.ring_all();
+        local.tick();
         if local.id == 0 && ticks.is_multiple_of(1000 / TICK_MS) {
             local.shared.host.sample();
             rt::sys::decay();

@@ -75,8 +75,11 @@ pub struct Local {
     mesh: Mesh,
     seats: RefCell<Vec<Seat>>,
     free_seats: RefCell<Vec<u32>>,
-    /// Connections that wait for this shard's data to be free, or for a pause to end.
+    /// Connections that wait for this shard's data to be free.
     ringing: RefCell<Vec<Token>>,
+    /// Connections that wait for a pause to end. A list of their own: ringing them is the tick's, not the pump's, or
+    /// the two would wake each other without end.
+    paused: RefCell<Vec<Token>>,
     /// Holds of this shard's data that were asked for.
     wanted: RefCell<VecDeque<(usize, Token)>>,
     /// Groups of other shards that wait for the data.
@@ -118,6 +121,7 @@ impl Local {
             seats: RefCell::default(),
             free_seats: RefCell::default(),
             ringing: RefCell::default(),
+            paused: RefCell::default(),
             wanted: RefCell::default(),
             backlog: RefCell::default(),
             pool: RefCell::default(),
@@ -212,12 +216,17 @@ impl Local {
 
     /// The connection is rung at the next tick.
     pub fn ring_at_tick(&self, token: Token) {
-        self.ringing.borrow_mut().push(token);
+        self.paused.borrow_mut().push(token);
     }
 
-    /// Rings everybody who waits to try again.
-    pub fn ring_all(&self) {
-        for token in self.ringing.take() {
+    /// Rings everybody who waits to try again, for a pause to end too.
+    pub fn tick(&self) {
+        self.ring(&self.paused);
+        self.ring(&self.ringing);
+    }
+
+    fn ring(&self, tokens: &RefCell<Vec<Token>>) {
+        for token in tokens.take() {
             self.deliver(token, Event::Rung);
         }
     }
@@ -337,7 +346,7 @@ impl Local {
             self.mesh.send(&self.shared, self.id, group.from, Message::Done(group));
         }
         drop(store);
-        self.ring_all();
+        self.ring(&self.ringing);
     }
 
     fn enter_after_wait(&self) -> Option<Owner<'_, Store>> {

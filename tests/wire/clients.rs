@@ -96,6 +96,29 @@ fn a_pause_holds_commands_back_and_loses_none() {
     });
 }
 
+/// Processor seconds that the server has used.
+fn used_cpu(client: &mut Client) -> f64 {
+    let info = client.run("INFO cpu").string();
+    let field =
+        |name: &str| info.lines().find_map(|line| line.strip_prefix(name)).expect("a field of INFO cpu");
+    ["used_cpu_user:", "used_cpu_sys:"].into_iter().map(|name| field(name).parse::<f64>().unwrap()).sum()
+}
+
+#[test]
+fn a_paused_server_is_idle() {
+    for shards in SHARDS {
+        let server = Server::start(shards, &[]);
+        let mut waiting: Vec<Client> = (0..8).map(|_| server.client()).collect();
+        let mut client = server.client();
+        let before = used_cpu(&mut client);
+        client.check("CLIENT PAUSE 500 ALL", "+OK\r\n");
+        waiting.iter_mut().for_each(|c| c.send("GET a\r\n"));
+        waiting.iter_mut().for_each(|c| assert_eq!(c.read_bytes(), b"$-1\r\n"));
+        let used = used_cpu(&mut client) - before;
+        assert!(used < 0.2, "{used} s of processor time in a pause of 0.5 s on {shards} shards");
+    }
+}
+
 #[test]
 fn connections_are_spread_evenly() {
     const CONNECTIONS: usize = 40;
