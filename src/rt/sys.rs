@@ -4,7 +4,7 @@ mod process;
 
 use std::alloc::{GlobalAlloc, Layout};
 
-pub use process::{cpu_seconds, decay, malloc_stats, memory_bytes, purge, send_now, shutdown_fd};
+pub use process::{cpu_seconds, malloc_stats, memory_bytes, purge, send_now, shutdown_fd};
 
 use tikv_jemalloc_sys as jemalloc;
 
@@ -55,14 +55,16 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
-/// What jemalloc reads before anything is allocated: no transparent huge pages, few arenas, memory goes back to
-/// the system soon.
+/// What jemalloc reads before anything is allocated: no transparent huge pages; memory goes back to the system soon,
+/// on a thread of jemalloc's own, since giving back much at once would hold up a shard.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 pub static MALLOC_CONF: Option<&'static std::ffi::c_char> = Some(conf());
 
 const fn conf() -> &'static std::ffi::c_char {
     // SAFETY: a C string has a first byte, and it lives for ever.
-    unsafe { &*c"thp:never,dirty_decay_ms:1000,muzzy_decay_ms:0,abort_conf:false".as_ptr() }
+    unsafe {
+        &*c"background_thread:true,max_background_threads:1,thp:never,dirty_decay_ms:1000,muzzy_decay_ms:0,abort_conf:false".as_ptr()
+    }
 }
 
 /// The processor's time stamp counter; cheap, and steady on the processors we run on.

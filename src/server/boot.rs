@@ -287,7 +287,6 @@ async fn chores(local: Rc<Local>) {
         local.tick();
         if local.id == 0 && ticks.is_multiple_of(1000 / TICK_MS) {
             local.shared.host.sample();
-            rt::sys::decay();
         }
         if ticks.is_multiple_of(1000 / TICK_MS) {
             close_idle(&local);

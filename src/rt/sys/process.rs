@@ -53,16 +53,6 @@ pub fn send_now(fd: i32, bytes: &[u8]) -> std::io::Result<usize> {
     usize::try_from(sent).map_err(|_| std::io::Error::last_os_error())
 }
 
-/// Lets jemalloc give back pages whose time has come (`dirty_decay_ms`): by itself it looks only when it is called,
-/// so after a peak an idle server would keep them.
-pub fn decay() {
-    // 4096 means every arena (MALLCTL_ARENAS_ALL).
-    let name = c"arena.4096.decay".as_ptr();
-    let (old, old_bytes, new) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: as in `purge`.
-    unsafe { tikv_jemalloc_sys::mallctl(name, old, old_bytes, new, 0) };
-}
-
 /// The allocator's own report, for people.
 pub fn malloc_stats() -> Vec<u8> {
     unsafe extern "C" fn append(text: *mut libc::c_void, piece: *const libc::c_char) {
