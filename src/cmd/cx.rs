@@ -72,6 +72,30 @@ pub struct WriteCx<'a> {
     pub now: Now,
 }
 
+#[inline(always)]
+fn count_lookup(found: Option<BlockRef<'_>>, counters: &Counters) {
+    if found.is_some() { counters.hits.add(1) } else { counters.misses.add(1) }
+}
+
+#[inline(always)]
+fn mark_use(found: Option<BlockRef<'_>>, caller: &Caller, now: Now) {
+    if let Some(block) = found
+        && !caller.no_touch
+    {
+        block.touch(now.access);
+    }
+}
+
+/// Buckets of all keys first, so that they arrive together; then blocks.
+fn prefetch<'s>(keys: &[Key<'_>], db: u32, store: impl Fn(KeyHash) -> &'s Store) {
+    for key in keys {
+        store(key.hash).prefetch(db, key.hash);
+    }
+    for key in keys {
+        store(key.hash).prefetch_entry(db, key.hash);
+    }
+}
+
 impl<'a> ReadCx<'a> {
     /// The store that owns keys with this hash.
     #[inline]
@@ -109,16 +133,8 @@ impl<'a> ReadCx<'a> {
     /// Looks a key up: counts a hit or miss, marks the use.
     #[inline(always)]
     pub fn find(&self, key: Key<'_>) -> Option<BlockRef<'a>> {
-        let found = self.peek(key);
-        match found {
-            Some(block) => {
-                self.counters.hits.add(1);
-                if !self.caller.no_touch {
-                    block.touch(self.now.access);
-                }
-            }
-            None => self.counters.misses.add(1),
-        }
+        let found = self.look(key);
+        mark_use(found, self.caller, self.now);
         found
     }
 
@@ -129,25 +145,16 @@ impl<'a> ReadCx<'a> {
     }
 
     /// Looks a key up without its value: counts a hit or miss, marks no use.
-    #[inline]
+    #[inline(always)]
     pub fn look(&self, key: Key<'_>) -> Option<BlockRef<'a>> {
         let found = self.peek(key);
-        if found.is_some() {
-            self.counters.hits.add(1)
-        } else {
-            self.counters.misses.add(1)
-        }
+        count_lookup(found, self.counters);
         found
     }
 
     /// Asks the processor for the buckets, then the blocks, of keys that are looked up next.
     pub fn prefetch(&self, keys: &[Key<'_>]) {
-        for key in keys {
-            self.store(key.hash).prefetch(self.caller.db, key.hash);
-        }
-        for key in keys {
-            self.store(key.hash).prefetch_entry(self.caller.db, key.hash);
-        }
+        prefetch(keys, self.caller.db, |hash| self.store(hash));
     }
 
     /// The string under a key.
@@ -166,6 +173,15 @@ impl WriteCx<'_> {
             WriteStores::Many(stores) => {
                 let shard = hash.shard(stores.len());
                 stores[shard].as_deref_mut().expect("the plan holds every key's shard")
+            }
+        }
+    }
+
+    fn shared_store(&self, hash: KeyHash) -> &Store {
+        match &self.stores {
+            WriteStores::One(store) => store,
+            WriteStores::Many(stores) => {
+                stores[hash.shard(stores.len())].as_deref().expect("the plan holds every key's shard")
             }
         }
     }
@@ -191,10 +207,7 @@ impl WriteCx<'_> {
     pub fn find_in(&mut self, db: u32, key: Key<'_>) -> Option<BlockRef<'_>> {
         let now_ms = self.now.ms;
         let store = self.store(key.hash);
-        if matches!(store.find(db, key, now_ms), Found::Due) {
-            store.clear_due(db, key);
-            return None;
-        }
+        store.clear_due(db, key);
         match store.find(db, key, now_ms) {
             Found::Live(block) => Some(block),
             _ => None,
@@ -202,14 +215,8 @@ impl WriteCx<'_> {
     }
 
     /// Asks the processor for the buckets, then the blocks, of keys that are changed next.
-    pub fn prefetch(&mut self, keys: &[Key<'_>]) {
-        let db = self.caller.db;
-        for key in keys {
-            self.store(key.hash).prefetch(db, key.hash);
-        }
-        for key in keys {
-            self.store(key.hash).prefetch_entry(db, key.hash);
-        }
+    pub fn prefetch(&self, keys: &[Key<'_>]) {
+        prefetch(keys, self.caller.db, |hash| self.shared_store(hash));
     }
 
     /// Makes or replaces a key.
@@ -245,13 +252,7 @@ impl WriteCx<'_> {
     /// The live key, through a shared view, so that several keys can be looked at together. Counts and marks
     /// nothing, and leaves a key whose time has come to others.
     pub fn peek(&self, key: Key<'_>) -> Option<BlockRef<'_>> {
-        let store: &Store = match &self.stores {
-            WriteStores::One(store) => store,
-            WriteStores::Many(stores) => {
-                stores[key.hash.shard(stores.len())].as_deref().expect("the plan holds every key's shard")
-            }
-        };
-        match store.find(self.caller.db, key, self.now.ms) {
+        match self.shared_store(key.hash).find(self.caller.db, key, self.now.ms) {
             Found::Live(block) => Some(block),
             Found::Due | Found::Absent => None,
         }
@@ -259,23 +260,16 @@ impl WriteCx<'_> {
 
     /// Bytes of the longest string allowed (`proto-max-bulk-len`).
     #[inline]
-    pub fn string_bytes_max(&mut self, key: Key<'_>) -> u64 {
-        self.store(key.hash).settings.memory(P::PROTO_MAX_BULK_LEN)
+    pub fn string_bytes_max(&self, key: Key<'_>) -> u64 {
+        self.shared_store(key.hash).settings.memory(P::PROTO_MAX_BULK_LEN)
     }
 
     /// The live key as a read finds it: counts a hit or miss, marks the use.
     pub fn find_counted(&mut self, key: Key<'_>) -> Option<BlockRef<'_>> {
-        let (counters, access, no_touch) = (self.counters, self.now.access, self.caller.no_touch);
+        let (counters, caller, now) = (self.counters, self.caller, self.now);
         let found = self.find(key);
-        match found {
-            Some(block) => {
-                counters.hits.add(1);
-                if !no_touch {
-                    block.touch(access);
-                }
-            }
-            None => counters.misses.add(1),
-        }
+        count_lookup(found, counters);
+        mark_use(found, caller, now);
         found
     }
 

@@ -244,38 +244,27 @@ impl Session {
 
     /// What follows from how a batch stopped; `None`: go on at once.
     fn stopped(&mut self, local: &Local, stop: Stop) -> Option<Turn> {
-        let turn = match stop {
-            Stop::Drained if self.gather.is_open() => {
-                self.gather.send(local);
-                Turn::Wait
-            }
-            Stop::Drained => Turn::Read,
-            Stop::Barrier => {
-                self.gather.send(local);
-                Turn::Wait
-            }
-            Stop::Hold(set) => return self.run_holding(local, &set),
-            Stop::Paused if self.gather.is_open() => {
-                self.gather.send(local);
-                Turn::Wait
-            }
+        // A wish was consumed with its command; every other reason is still there when the replies are back.
+        if self.gather.is_open() && !matches!(stop, Stop::Wish) {
+            self.gather.send(local);
+            return Some(Turn::Wait);
+        }
+        match stop {
+            Stop::Drained => Some(Turn::Read),
+            Stop::Barrier => None,
+            Stop::Hold(set) => self.run_holding(local, &set),
             Stop::Paused => {
                 local.ring_at_tick(self.token);
-                Turn::Wait
-            }
-            Stop::Violation(_) if self.gather.is_open() => {
-                self.gather.send(local);
-                Turn::Wait
+                Some(Turn::Wait)
             }
             Stop::Violation(violation) => {
                 local.counters.protocol_errors.add(1);
                 self.out.error(&Error::err(format!("Protocol error: {violation}")));
                 self.closing = true;
-                return None;
+                None
             }
-            Stop::Wish => return self.grant_wish(local),
-        };
-        Some(turn)
+            Stop::Wish => self.grant_wish(local),
+        }
     }
 
     fn grant_wish(&mut self, local: &Local) -> Option<Turn> {

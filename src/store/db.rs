@@ -108,6 +108,10 @@ impl Store {
 
     /// Deletes the key when its time has come.
     pub fn clear_due(&mut self, db: u32, key: Key<'_>) {
+        // A database without deadlines is spared the lookup.
+        if self.db(db).is_none_or(|base| base.deadlines == 0) {
+            return;
+        }
         if matches!(self.find(db, key, self.now.ms), Found::Due) {
             self.remove_as(db, key, Effect::Expired);
         }

@@ -138,18 +138,11 @@ impl Store {
         self.counters.dirty.add(1);
     }
 
-    /// Empties one database and returns what was in it, for the caller to free where that hurts nobody.
-    pub fn take_db(&mut self, index: u32) -> Option<Box<Db>> {
-        let taken = self.dbs[index as usize].take();
-        let keys = taken.as_ref().map_or(0, |db| db.table.len());
-        self.counters.dirty.add(keys as u64);
-        taken
-    }
-
     /// Empties one database and has it freed in the background; returns how many keys it had.
     pub fn flush_db(&mut self, index: u32) -> usize {
-        let Some(db) = self.take_db(index) else { return 0 };
+        let Some(db) = self.dbs[index as usize].take() else { return 0 };
         let keys = db.table.len();
+        self.counters.dirty.add(keys as u64);
         if let Some(lazy) = self.lazy_free.as_deref()
             && keys > 0
         {
