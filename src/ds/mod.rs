@@ -1,4 +1,5 @@
 //! Data structures. Floor 1: knows no Redis word.
 pub mod bits;
 pub mod lcs;
+pub mod packed;
 pub mod raw;

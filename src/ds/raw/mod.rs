@@ -7,6 +7,7 @@ pub mod arena;
 pub mod block;
 pub mod dash;
 mod segment;
+pub mod thin;
 
 pub use arena::size_class;
 
