@@ -9,6 +9,7 @@ use crate::config::{P, Settings};
 use crate::ds::raw::block::{BlockMut, BlockRef, NewValue, Payload};
 use crate::host::{ClientInfo, Counters, Host};
 use crate::store::db::{Found, Next, Ttl};
+use crate::store::edit::Editor;
 use crate::store::{Now, Store};
 use crate::wire::{Error, Key, Protocol};
 
@@ -40,6 +41,12 @@ pub enum WriteStores<'a> {
     One(&'a mut Store),
     /// By shard; `None` where the command has no key.
     Many(&'a mut [Option<&'a mut Store>]),
+}
+
+/// The string in a block.
+#[inline(always)]
+pub fn string_of(block: BlockRef<'_>) -> Result<Payload<'_>, Error> {
+    block.string().ok_or(Error::WrongType)
 }
 
 /// For handlers that read.
@@ -160,7 +167,7 @@ impl<'a> ReadCx<'a> {
     /// The string under a key.
     #[inline]
     pub fn string(&self, key: Key<'_>) -> Result<Option<Payload<'a>>, Error> {
-        Ok(self.find(key).map(BlockRef::payload))
+        self.find(key).map(string_of).transpose()
     }
 }
 
@@ -238,7 +245,7 @@ impl WriteCx<'_> {
         self.store(key.hash).set_deadline(db, key, deadline_ms)
     }
 
-    /// Hands a key out for a change, with one lookup; see [`Store::update`].
+    /// Hands a string out for a change, with one lookup; see [`Store::update`].
     #[inline]
     pub fn update<'v, T>(
         &mut self,
@@ -246,7 +253,17 @@ impl WriteCx<'_> {
         change: impl FnOnce(Option<BlockMut<'_>>) -> Result<(T, Next<'v>), Error>,
     ) -> Result<T, Error> {
         let db = self.caller.db;
-        self.store(key.hash).update(db, key, change)
+        self.store(key.hash).update(db, key, |block| match block {
+            Some(block) if !block.view().is_string() => Err(Error::WrongType),
+            block => change(block),
+        })
+    }
+
+    /// Hands a key out for an edit of its container; see [`Store::edit`].
+    #[inline]
+    pub fn edit<T>(&mut self, key: Key<'_>, edit: impl FnOnce(&mut Editor<'_>) -> T) -> T {
+        let db = self.caller.db;
+        self.store(key.hash).edit(db, key, edit)
     }
 
     /// The live key, through a shared view, so that several keys can be looked at together. Counts and marks
@@ -276,7 +293,7 @@ impl WriteCx<'_> {
     /// The string under a key.
     #[inline]
     pub fn string(&mut self, key: Key<'_>) -> Result<Option<Payload<'_>>, Error> {
-        Ok(self.find(key).map(BlockRef::payload))
+        self.find(key).map(string_of).transpose()
     }
 }
 

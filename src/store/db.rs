@@ -51,7 +51,7 @@ impl Db {
 }
 
 #[inline]
-fn is_due(block: BlockRef<'_>, now_ms: u64) -> bool {
+pub(super) fn is_due(block: BlockRef<'_>, now_ms: u64) -> bool {
     block.deadline_ms().is_some_and(|at| at <= now_ms)
 }
 
@@ -325,7 +325,9 @@ mod tests {
         assert_eq!(deadlines(&store), 0);
         assert!(store.set_deadline(0, b, Some(3_000)) && deadlines(&store) == 1);
         assert!(store.set_deadline(0, b, None) && deadlines(&store) == 0);
-        assert!(matches!(store.find(0, b, 1_000), Found::Live(block) if block.payload() == Payload::Int(7)));
+        assert!(
+            matches!(store.find(0, b, 1_000), Found::Live(block) if block.string() == Some(Payload::Int(7)))
+        );
         assert!(!store.set_deadline(0, a, Some(3_000)));
     }
 
@@ -402,7 +404,7 @@ mod update_tests {
         let mut store = store_with(key, NewValue::Int(1), Ttl::At(1));
         assert_eq!(change(&mut store, key, Ok(Next::Put(NewValue::Int(2), 0))), Ok(false));
         let Found::Live(block) = store.find(0, key, 0) else { panic!("the key was made anew") };
-        assert_eq!((block.payload(), block.deadline_ms()), (Payload::Int(2), None));
+        assert_eq!((block.string(), block.deadline_ms()), (Some(Payload::Int(2)), None));
         assert_eq!(store.counters.expired_keys.get(), 1);
         assert_eq!(store.db(0).map(|db| (db.table.len(), db.deadlines)), Some((1, 0)));
     }

@@ -3,6 +3,7 @@
 //! Must stay true: every change passes [`Store::settle`], the one exit, once per key; a key whose deadline has
 //! come is absent for everybody from that moment on; databases are made on first write.
 pub mod db;
+pub mod edit;
 mod expire;
 
 use std::sync::Arc;
@@ -11,12 +12,14 @@ use db::Db;
 
 use crate::base::clock;
 use crate::config::{P, Settings};
-use crate::ds::raw::block::Block;
+use crate::ds::raw::block::{Block, Value};
 use crate::host::{Counters, LazyFree};
 use crate::wire::Key;
 
 /// A value with a heap vector of at least this size is freed in the background.
 const LAZY_BYTES_MIN: usize = 1 << 20;
+/// So is a container of more parts than this.
+const LAZY_PARTS_MIN: usize = 64;
 
 /// What a change did to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +157,11 @@ impl Store {
     /// Frees a key that is out of its table; a large one in the background.
     #[inline]
     fn discard(&self, block: Block) {
-        if block.view().vector_bytes() < LAZY_BYTES_MIN {
+        let small = match block.view().value() {
+            Value::Object(object) => object.parts() <= LAZY_PARTS_MIN,
+            _ => block.view().vector_bytes() < LAZY_BYTES_MIN,
+        };
+        if small {
             return;
         }
         if let Some(lazy) = self.lazy_free.as_deref() {
@@ -164,11 +171,17 @@ impl Store {
 
     /// The one exit for changes: whoever must know of a change learns of it here.
     #[inline]
-    fn settle(&mut self, _db: u32, _key: Key<'_>, effect: Effect) {
+    fn settle(&mut self, db: u32, key: Key<'_>, effect: Effect) {
+        self.settle_many(db, key, effect, 1);
+    }
+
+    /// [`Store::settle`] for a change of `changes` parts of a value.
+    #[inline]
+    fn settle_many(&mut self, _db: u32, _key: Key<'_>, effect: Effect, changes: u64) {
         if effect == Effect::Expired {
             self.counters.expired_keys.add(1);
         } else {
-            self.counters.dirty.add(1);
+            self.counters.dirty.add(changes);
         }
     }
 }

@@ -6,11 +6,10 @@ use smallvec::SmallVec;
 
 use super::bit_offset;
 use crate::base::num;
-use crate::cmd::cx::{ReadCx, WriteCx};
+use crate::cmd::cx::{ReadCx, WriteCx, string_of};
 use crate::cmd::spec::Done;
 use crate::cmd::string::{edit_bytes, with_text};
 use crate::ds::bits::{self, Overflow};
-use crate::ds::raw::block::BlockRef;
 use crate::wire::{Args, Error, Out};
 
 /// Where an integer lies and how it reads.
@@ -162,7 +161,7 @@ pub fn bitfield(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Don
     let steps = steps(args, cx.string_bytes_max(key))?;
     let reach = steps.iter().filter(|step| step.writes()).map(|step| step.field.reach_bytes()).max();
     let Some(reach_bytes) = reach else {
-        let value = cx.find_counted(key).map(BlockRef::payload);
+        let value = cx.find_counted(key).map(string_of).transpose()?;
         with_text(value, |bytes| read(&steps, bytes, out));
         return Ok(());
     };

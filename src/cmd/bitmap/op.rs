@@ -3,11 +3,11 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-use crate::cmd::cx::WriteCx;
+use crate::cmd::cx::{WriteCx, string_of};
 use crate::cmd::spec::Done;
 use crate::cmd::string::text;
 use crate::ds::bits::{self, BitOp};
-use crate::ds::raw::block::{MARK_EDITED, NewValue};
+use crate::ds::raw::block::{BlockRef, MARK_EDITED, NewValue};
 use crate::store::db::Ttl;
 use crate::wire::{Args, Error, Key, Out};
 
@@ -43,7 +43,7 @@ pub fn bitop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let target = args.key()?;
     let sources: SmallVec<[Key<'_>; 8]> = args.keys(args.left()).collect();
     for &source in &sources {
-        cx.find_counted(source);
+        cx.find_counted(source).map(string_of).transpose()?;
     }
     let result = combine(cx, op, &sources);
     let len = result.len();
@@ -57,7 +57,8 @@ pub fn bitop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
 }
 
 fn combine(cx: &WriteCx<'_>, op: BitOp, sources: &[Key<'_>]) -> Vec<u8> {
-    let stored = |key: &Key<'_>| cx.peek(*key).map_or(Cow::Borrowed(&[][..]), |block| text(block.payload()));
+    let stored =
+        |key: &Key<'_>| cx.peek(*key).and_then(BlockRef::string).map_or(Cow::Borrowed(&[][..]), text);
     let texts: SmallVec<[Cow<'_, [u8]>; 8]> = sources.iter().map(stored).collect();
     let slices: SmallVec<[&[u8]; 8]> = texts.iter().map(|text| &text[..]).collect();
     bits::combine(op, &slices)

@@ -10,7 +10,8 @@ use sha1::{Digest as _, Sha1};
 use super::object::stored;
 use crate::cmd::cx::ReadCx;
 use crate::cmd::spec::Done;
-use crate::ds::raw::block::{BlockRef, Payload};
+use crate::cmd::string::with_text;
+use crate::ds::raw::block::{BlockRef, Value};
 use crate::wire::{Args, Out};
 
 /// The number that stands for strings.
@@ -44,15 +45,12 @@ impl Digest {
 
     /// Takes in what is stored under a key: type, value, whether it has a deadline.
     fn mix_value(&mut self, block: BlockRef<'_>) {
-        match block.payload() {
-            Payload::Bytes(bytes) => {
+        match block.value() {
+            Value::String(string) => {
                 self.mix(&TYPE_STRING.to_be_bytes());
-                self.mix(bytes);
+                with_text(Some(string), |text| self.mix(text));
             }
-            Payload::Int(n) => {
-                self.mix(&TYPE_STRING.to_be_bytes());
-                self.mix(itoa::Buffer::new().format(n).as_bytes());
-            }
+            Value::Packed(..) | Value::Object(_) => {}
         }
         if block.deadline_ms().is_some() {
             self.add(b"!!expire!!");

@@ -71,7 +71,7 @@ pub fn touch_keys(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
 /// TYPE key
 pub fn type_of(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let found = cx.look(args.key()?);
-    out.simple(found.map_or("none", |block| type_name(block.payload())));
+    out.simple(found.map_or("none", |block| type_name(block.kind())));
     Ok(())
 }
 

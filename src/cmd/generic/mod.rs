@@ -12,7 +12,8 @@ use super::cx::Caller;
 use super::spec::keys::{LOOK, LOOK_ALL, READ, UPDATE};
 use super::spec::{Group::Generic as G, Group::Server as S, KeyPart, Route, Spec, flag, key, key_range};
 use crate::base::num;
-use crate::ds::raw::block::{BlockRef, Payload};
+use crate::ds::object::Kind;
+use crate::ds::raw::block::BlockRef;
 use crate::store::Now;
 use crate::wire::Error;
 
@@ -212,13 +213,18 @@ const fn debug(spec: Spec) -> Spec {
 }
 
 /// The types that a key can have.
-const TYPE_NAMES: &[&str] = &["string"];
+const TYPE_NAMES: &[&str] = &["string", "list", "set", "zset", "hash", "stream"];
 
 /// The type of a value, as TYPE names it.
-fn type_name(value: Payload<'_>) -> &'static str {
-    match value {
-        Payload::Bytes(_) | Payload::Int(_) => TYPE_NAMES[0],
-    }
+fn type_name(kind: Kind) -> &'static str {
+    TYPE_NAMES[match kind {
+        Kind::String => 0,
+        Kind::List => 1,
+        Kind::Set => 2,
+        Kind::SortedSet => 3,
+        Kind::Hash => 4,
+        Kind::Stream => 5,
+    }]
 }
 
 fn int_arg(arg: &[u8]) -> Result<i64, Error> {

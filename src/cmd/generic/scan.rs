@@ -89,7 +89,7 @@ impl<'a> Filter<'a> {
 
     fn accepts(&self, block: BlockRef<'_>, now_ms: u64) -> bool {
         block.deadline_ms().is_none_or(|at| at > now_ms)
-            && self.kind.is_none_or(|kind| kind == Some(type_name(block.payload())))
+            && self.kind.is_none_or(|kind| kind == Some(type_name(block.kind())))
             && self.pattern.is_none_or(|pattern| glob::matches(pattern, block.key(), false))
     }
 }

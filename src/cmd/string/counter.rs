@@ -23,7 +23,7 @@ fn stepped(value: Option<Payload<'_>>, by: i64) -> Result<i64, Error> {
 #[inline]
 fn step(cx: &mut WriteCx<'_>, key: Key<'_>, by: i64, out: &mut Out) -> Done {
     let value = cx.update(key, |block| {
-        let value = stepped(block.as_ref().map(|block| block.view().payload()), by)?;
+        let value = stepped(block.as_ref().and_then(|block| block.view().string()), by)?;
         Ok((value, Next::Put(NewValue::Int(value), 0)))
     })?;
     out.int(value);
@@ -59,7 +59,7 @@ pub fn decrby(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
 pub fn incrbyfloat(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let (key, increment) = (args.key()?, args.bytes()?);
     cx.update(key, |block| {
-        let value = block.as_ref().map(|block| block.view().payload());
+        let value = block.as_ref().and_then(|block| block.view().string());
         let sum = float_sum(value, increment)?;
         out.bulk(&sum);
         Ok(((), Next::Put(NewValue::Heap(sum), 0)))

@@ -2,7 +2,7 @@
 use smallvec::SmallVec;
 
 use super::{deadline_ms, encode, reply, text};
-use crate::cmd::cx::{ReadCx, WriteCx};
+use crate::cmd::cx::{ReadCx, WriteCx, string_of};
 use crate::cmd::spec::Done;
 use crate::ds::raw::block::BlockRef;
 use crate::store::db::Ttl;
@@ -133,16 +133,18 @@ pub fn set(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     };
     let passes = if options.get || options.condition != Condition::Always {
         let found = if options.get { cx.find_counted(key) } else { cx.find(key) };
-        let old = found.map(BlockRef::payload);
         let passes = match options.condition {
             Condition::Always => true,
-            Condition::Absent => old.is_none(),
-            Condition::Present => old.is_some(),
-            Condition::Equals(want) => old.is_some_and(|old| *text(old) == *want),
+            Condition::Absent => found.is_none(),
+            Condition::Present => found.is_some(),
+            Condition::Equals(want) => match found {
+                Some(block) => *text(string_of(block)?) == *want,
+                None => false,
+            },
         };
-        match old {
+        match found {
             _ if !options.get => {}
-            Some(old) => reply(out, old),
+            Some(block) => reply(out, string_of(block)?),
             None => out.null(),
         }
         passes
@@ -205,7 +207,7 @@ pub fn getset(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
 fn reply_counted(cx: &mut WriteCx<'_>, key: crate::wire::Key<'_>, out: &mut Out) -> Result<bool, Error> {
     match cx.find_counted(key) {
         Some(block) => {
-            reply(out, block.payload());
+            reply(out, string_of(block)?);
             Ok(true)
         }
         None => {
@@ -243,9 +245,9 @@ pub fn getex(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         out.null();
         return Ok(());
     };
-    let had_deadline = block.deadline_ms().is_some();
+    let (had_deadline, string) = (block.deadline_ms().is_some(), string_of(block)?);
     let deadline = expire.map(|e| e.deadline_ms(now_ms, "getex")).transpose()?;
-    reply(out, block.payload());
+    reply(out, string);
     match deadline {
         Some(ms) if ms <= now_ms => {
             cx.remove(key);
@@ -268,8 +270,8 @@ pub fn mget(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         let keys = args.some_keys();
         cx.prefetch(&keys);
         for key in keys {
-            match cx.find(key) {
-                Some(block) => reply(out, block.payload()),
+            match cx.find(key).and_then(BlockRef::string) {
+                Some(string) => reply(out, string),
                 None => out.null(),
             }
         }

@@ -153,7 +153,7 @@ pub(super) fn text(value: Payload<'_>) -> Cow<'_, [u8]> {
 /// Calls `f` with a stored string as bytes. The text of a number lives on the stack meanwhile; a missing key is
 /// an empty string.
 #[inline]
-pub(super) fn with_text<T>(value: Option<Payload<'_>>, f: impl FnOnce(&[u8]) -> T) -> T {
+pub(in crate::cmd) fn with_text<T>(value: Option<Payload<'_>>, f: impl FnOnce(&[u8]) -> T) -> T {
     match value {
         Some(Payload::Bytes(bytes)) => f(bytes),
         Some(Payload::Int(n)) => f(itoa::Buffer::new().format(n).as_bytes()),
@@ -165,6 +165,12 @@ pub(super) fn with_text<T>(value: Option<Payload<'_>>, f: impl FnOnce(&[u8]) -> 
 #[inline]
 pub(super) fn len_of(value: Payload<'_>) -> usize {
     with_text(Some(value), <[u8]>::len)
+}
+
+/// Length of the string in a block that is handed out for a change.
+#[inline]
+fn stored_len(block: &BlockMut<'_>) -> usize {
+    with_text(block.view().string(), <[u8]>::len)
 }
 
 /// A string's new length, when it is allowed: `max` is `proto-max-bulk-len`.
@@ -189,7 +195,7 @@ pub(super) fn edit_bytes<T>(
             true
         }
         Some(mut block) => {
-            let old_len = len_of(block.view().payload());
+            let old_len = stored_len(&block);
             if block.grow_in_place(len) {
                 block.set_marks(MARK_EDITED);
                 let (result, changed) = f(block.bytes_mut().unwrap_or_default());
@@ -197,7 +203,7 @@ pub(super) fn edit_bytes<T>(
             }
             // A number, or bytes whose place is too small.
             copy = vec![0; len.max(old_len)];
-            with_text(Some(block.view().payload()), |old| copy[..old_len].copy_from_slice(old));
+            with_text(block.view().string(), |old| copy[..old_len].copy_from_slice(old));
             old_len < len
         }
     };
@@ -241,7 +247,7 @@ mod tests {
             ((), true)
         });
         match next {
-            Next::Edited => (text(block.view().payload()).into_owned(), block.view().marks()),
+            Next::Edited => (with_text(block.view().string(), <[u8]>::to_vec), block.view().marks()),
             Next::Put(NewValue::Heap(bytes), marks) => (bytes, marks & MARK_EDITED),
             _ => panic!("an edit is not nothing"),
         }

@@ -1,7 +1,7 @@
 //! Parts of strings: APPEND, SETRANGE, GETRANGE and STRLEN.
 //!
 //! Must stay true: what has room is changed where it lies; a read copies only what it returns.
-use super::{allowed_len, edit_bytes, encode, len_of, with_text};
+use super::{allowed_len, edit_bytes, encode, len_of, stored_len, with_text};
 use crate::cmd::cx::{ReadCx, WriteCx};
 use crate::cmd::spec::Done;
 use crate::store::db::Next;
@@ -15,7 +15,7 @@ pub fn append(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
         let Some(block) = block else {
             return Ok((value.len(), Next::Put(encode(value), 0)));
         };
-        let old_len = len_of(block.view().payload());
+        let old_len = stored_len(&block);
         let len = allowed_len(old_len as u64 + value.len() as u64, bytes_max)?;
         Ok(edit_bytes(Some(block), len, |bytes| {
             bytes[old_len..].copy_from_slice(value);
@@ -40,7 +40,7 @@ pub fn setrange(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Don
     let bytes_max = cx.string_bytes_max(key);
     let len = cx.update(key, |block| {
         if value.is_empty() {
-            return Ok((block.map_or(0, |block| len_of(block.view().payload())), Next::Same));
+            return Ok((block.map_or(0, |block| stored_len(&block)), Next::Same));
         }
         let end = allowed_len(offset + value.len() as u64, bytes_max)?;
         Ok(edit_bytes(block, end, |bytes| {

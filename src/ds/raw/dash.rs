@@ -462,7 +462,7 @@ mod tests {
     }
 
     fn get(table: &Dash<Block>, key: &[u8]) -> Option<i64> {
-        match table.get(KeyHash::of(key), key)?.payload() {
+        match table.get(KeyHash::of(key), key)?.string()? {
             Payload::Int(v) => Some(v),
             Payload::Bytes(_) => None,
         }

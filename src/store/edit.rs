@@ -1,0 +1,297 @@
+//! Changing a container: a key handed out with the right to edit its value in place, to replace it, or to delete it.
+//!
+//! Must stay true: whatever an editor did to its key is settled once, when the edit ends; an edit that reports no
+//! change settles nothing; a container never stays empty (who empties it removes the key).
+use super::db::is_due;
+use super::{Effect, Now, Store};
+use crate::config::Settings;
+use crate::ds::object::{Kind, Object, Packing};
+use crate::ds::packed::PackedBytes;
+use crate::ds::raw::block::{Block, BlockMut, BlockRef, NewValue, Value};
+use crate::ds::raw::dash::Slot;
+use crate::wire::Key;
+
+/// Where the key is.
+enum Place<'a> {
+    /// In the table.
+    Table(Slot<'a, Block>),
+    /// Nowhere yet, or made by this edit and not in the table yet.
+    Made(Option<Block>),
+    /// In the table, to be deleted when the edit ends.
+    Removed(Slot<'a, Block>),
+}
+
+/// A key handed out for an edit.
+pub struct Editor<'a> {
+    place: Place<'a>,
+    key: Key<'a>,
+    now: Now,
+    settings: &'a Settings,
+    changes: u64,
+    /// A value that was replaced, to be freed by the store.
+    replaced: Option<Block>,
+}
+
+impl<'a> Editor<'a> {
+    /// The key.
+    pub fn key(&self) -> Key<'a> {
+        self.key
+    }
+
+    /// The time of this turn.
+    pub fn now(&self) -> Now {
+        self.now
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &'a Settings {
+        self.settings
+    }
+
+    /// The key as it is now.
+    #[inline]
+    pub fn block(&self) -> Option<BlockRef<'_>> {
+        match &self.place {
+            Place::Table(slot) => Some(slot.view()),
+            Place::Made(made) => made.as_ref().map(Block::view),
+            Place::Removed(_) => None,
+        }
+    }
+
+    #[inline]
+    fn block_mut(&mut self) -> Option<BlockMut<'_>> {
+        match &mut self.place {
+            Place::Table(slot) => Some(slot.view_mut()),
+            Place::Made(made) => made.as_mut().map(Block::view_mut),
+            Place::Removed(_) => None,
+        }
+    }
+
+    /// Its value; `None`: no such key.
+    #[inline]
+    pub fn value(&self) -> Option<Value<'_>> {
+        self.block().map(BlockRef::value)
+    }
+
+    /// What its value is; `None`: no such key.
+    #[inline]
+    pub fn kind(&self) -> Option<Kind> {
+        self.value().map(Value::kind)
+    }
+
+    /// Reports `parts` changed parts (elements, fields). Without a report the edit counts as none.
+    #[inline]
+    pub fn changed(&mut self, parts: usize) {
+        self.changes += parts as u64;
+    }
+
+    /// The large container.
+    #[inline]
+    pub fn object_mut(&mut self) -> Option<&mut Object> {
+        match &mut self.place {
+            Place::Table(slot) => slot.view_mut().into_object(),
+            Place::Made(made) => made.as_mut().and_then(|block| block.view_mut().into_object()),
+            Place::Removed(_) => None,
+        }
+    }
+
+    /// The packed bytes, to change them, and how they are to be read.
+    #[inline]
+    pub fn packed(&mut self) -> Option<(Packing, PackedValue<'_, 'a>)> {
+        match self.value() {
+            Some(Value::Packed(packing, _)) => Some((packing, PackedValue(self))),
+            _ => None,
+        }
+    }
+
+    /// Says how the packed bytes are to be read from now on.
+    pub fn set_packing(&mut self, packing: Packing) {
+        if let Some(mut block) = self.block_mut() {
+            block.set_packing(packing);
+        }
+    }
+
+    /// Makes the key, or gives it another value; its deadline stays.
+    pub fn set(&mut self, value: NewValue<'_>) {
+        let deadline = self.block().and_then(BlockRef::deadline_ms);
+        let access = self.block().map_or(self.now.access, BlockRef::access);
+        self.replace(Block::new(self.key.bytes, value, deadline, access, 0));
+    }
+
+    fn replace(&mut self, block: Block) {
+        match &mut self.place {
+            Place::Table(slot) => {
+                let old = slot.replace(block);
+                // Only what is large must be freed by the store, and an edit replaces a large value once at most.
+                if matches!(old.view().value(), Value::Object(_)) {
+                    self.replaced = Some(old);
+                }
+            }
+            Place::Made(made) => *made = Some(block),
+            Place::Removed(_) => debug_assert!(false, "an edit does not go on behind a removal"),
+        }
+    }
+
+    /// Deletes the key.
+    pub fn remove(&mut self) {
+        self.place = match std::mem::replace(&mut self.place, Place::Made(None)) {
+            Place::Table(slot) => Place::Removed(slot),
+            Place::Made(_) => Place::Made(None),
+            removed @ Place::Removed(_) => removed,
+        };
+    }
+}
+
+/// The packed bytes of a key under edit.
+pub struct PackedValue<'e, 'a>(&'e mut Editor<'a>);
+
+impl PackedBytes for PackedValue<'_, '_> {
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        match self.0.value() {
+            Some(Value::Packed(_, bytes)) => bytes,
+            _ => &[],
+        }
+    }
+
+    #[inline]
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match &mut self.0.place {
+            Place::Table(slot) => slot.view_mut().into_packed(),
+            Place::Made(Some(block)) => block.view_mut().into_packed(),
+            Place::Made(None) | Place::Removed(_) => &mut [],
+        }
+    }
+
+    fn splice(&mut self, at: usize, remove: usize, insert: &[u8]) {
+        let next = self.0.block_mut().and_then(|mut block| block.splice_packed(at, remove, insert));
+        if let Some(next) = next {
+            self.0.replace(next);
+        }
+    }
+}
+
+impl Store {
+    /// Hands a key out for an edit of its container (one whose time has come is deleted on the way) and settles what
+    /// `edit` did to it. One lookup, unless the key has to be made.
+    #[inline]
+    pub fn edit<T>(&mut self, db: u32, key: Key<'_>, edit: impl FnOnce(&mut Editor<'_>) -> T) -> T {
+        let now = self.now;
+        let found =
+            self.dbs[db as usize].as_deref_mut().and_then(|base| base.table.slot(key.hash, key.bytes));
+        let place = match found {
+            Some(slot) if !is_due(slot.view(), now.ms) => {
+                slot.view().touch(now.access);
+                Place::Table(slot)
+            }
+            Some(_) => {
+                self.clear_due(db, key);
+                Place::Made(None)
+            }
+            None => Place::Made(None),
+        };
+        let mut editor = Editor { place, key, now, settings: &self.settings, changes: 0, replaced: None };
+        let result = edit(&mut editor);
+        let Editor { place, changes, replaced, .. } = editor;
+        let mut gone = replaced;
+        let mut effect = Effect::Written;
+        match place {
+            Place::Table(_) | Place::Made(None) => {}
+            Place::Made(Some(block)) => {
+                let base = self.dbs[db as usize].get_or_insert_default();
+                base.table.insert(key.hash, block);
+            }
+            Place::Removed(slot) => {
+                effect = Effect::Deleted;
+                let block = slot.remove();
+                if let Some(base) = self.dbs[db as usize].as_deref_mut()
+                    && block.view().deadline_ms().is_some()
+                {
+                    base.deadlines -= 1;
+                }
+                gone = Some(block);
+            }
+        }
+        if let Some(block) = gone {
+            self.discard(block);
+        }
+        if changes > 0 {
+            self.settle_many(db, key, effect, changes);
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::ds::list::Quicklist;
+    use crate::host::Counters;
+    use crate::store::db::{Found, Ttl};
+
+    fn store() -> Store {
+        let mut store = Store::new(Arc::default(), Arc::new(Counters::new(0)));
+        store.now.ms = 1_000;
+        store
+    }
+
+    fn state(store: &Store, key: Key<'_>) -> Option<(Vec<u8>, Option<u64>)> {
+        let Found::Live(block) = store.find(0, key, store.now.ms) else { return None };
+        let bytes = match block.value() {
+            Value::Packed(_, bytes) => bytes.to_vec(),
+            other => format!("{other:?}").into_bytes(),
+        };
+        Some((bytes, block.deadline_ms()))
+    }
+
+    fn append(editor: &mut Editor<'_>, bytes: &[u8]) {
+        if editor.value().is_none() {
+            editor.set(NewValue::Packed(Packing::List, b"ab"));
+        }
+        editor.packed().unwrap().1.append(bytes);
+        editor.changed(bytes.len());
+    }
+
+    #[test]
+    fn keys_are_made_edited_replaced_and_removed() {
+        let (mut store, key) = (store(), Key::new(b"key"));
+        store.edit(0, key, |_| {});
+        assert_eq!((state(&store, key), store.db(0).is_none()), (None, true));
+        store.edit(0, key, |editor| append(editor, b"c"));
+        assert_eq!(state(&store, key), Some((b"abc".to_vec(), None)));
+        store.set_deadline(0, key, Some(5_000));
+        store.edit(0, key, |editor| append(editor, &[b'x'; 600]));
+        assert_eq!(state(&store, key).map(|(bytes, at)| (bytes.len(), at)), Some((603, Some(5_000))));
+        store.edit(0, key, |editor| {
+            editor.packed().unwrap().1.bytes_mut()[..2].copy_from_slice(b"zz");
+            editor.packed().unwrap().1.splice(2, 600, b"");
+            editor.set_packing(Packing::Set);
+            assert_eq!(editor.kind(), Some(Kind::Set));
+        });
+        assert_eq!(state(&store, key), Some((b"zzx".to_vec(), Some(5_000))));
+        store.edit(0, key, |editor| {
+            editor.set(NewValue::Object(Box::new(Object::List(Quicklist::default()))));
+            assert!(editor.object_mut().is_some() && editor.packed().is_none());
+            editor.remove();
+            assert!(editor.value().is_none());
+            editor.changed(1);
+        });
+        assert_eq!(
+            (state(&store, key), store.db(0).map(|db| (db.table.len(), db.deadlines))),
+            (None, Some((0, 0)))
+        );
+        assert_eq!(store.counters.dirty.get(), 1 + 1 + 600 + 1);
+    }
+
+    #[test]
+    fn an_edit_finds_no_key_whose_time_has_come() {
+        let (mut store, key) = (store(), Key::new(b"key"));
+        store.put(0, key, NewValue::Packed(Packing::List, b"old"), Ttl::At(1_000), 0);
+        store.edit(0, key, |editor| append(editor, b"c"));
+        assert_eq!(state(&store, key), Some((b"abc".to_vec(), None)));
+        assert_eq!(store.counters.expired_keys.get(), 1);
+        assert_eq!(store.db(0).map(|db| db.deadlines), Some(0));
+    }
+}
