@@ -6,7 +6,7 @@
 //! bars as soon as a token there takes a value (`[EX seconds|PX milliseconds]`, `[NX|IFEQ x]`); `<a|b c>` is such a choice that
 //! must be made. A token takes the values that follow it. `name:type` says a type that the name does not imply.
 //! Must stay true: any line gives a tree, and a line never says less than its tree.
-use super::spec::{Group, Handler, KeyPart, Spec};
+use super::spec::{Begin, Find, Group, Handler, KeyPart, Spec};
 use super::table::{Row, Table, table};
 use crate::wire::Out;
 
@@ -379,7 +379,12 @@ fn kind_of(name: &str) -> ArgKind {
 
 /// Whether argument `at` is a key of `part`, as far as that is certain from the front.
 fn has_place(part: &KeyPart, at: i32) -> bool {
-    part.first == at || (part.first..=part.last).contains(&at) && (at - part.first) % part.step == 0
+    match (part.begin, part.find) {
+        (Begin::At(first), Find::Range { last, step, .. }) => {
+            first == at || (first..=first + last).contains(&at) && (at - first) % step == 0
+        }
+        _ => false,
+    }
 }
 
 /// Finds the keys among the arguments of a tree: by their place where it is certain, else by their name.

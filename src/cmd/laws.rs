@@ -2,7 +2,7 @@
 use std::collections::HashSet;
 
 use super::docs;
-use super::spec::{Handler, Route, Spec, arity_of, flag};
+use super::spec::{Begin, Find, Handler, Route, Spec, arity_of, flag};
 use super::table::Row;
 
 /// Every breach of a law among `rows`, one line each.
@@ -55,13 +55,23 @@ fn check_keys(spec: &Spec, demand: &mut impl FnMut(bool, &str)) {
     let least = spec.arity.unsigned_abs() as usize;
     let first = if spec.name.contains('|') { 2 } else { 1 };
     for part in spec.keys {
-        demand(part.first >= first && part.step >= 1, "keys stand behind the name");
+        let (Begin::At(at) | Begin::Word(_, at)) = part.begin;
+        demand(at >= first || at < 0, "keys stand behind the name");
+        demand(!matches!(part.find, Find::Range { step: ..1, .. }), "keys have a distance");
         let words: Vec<&str> = part.flags.split(' ').collect();
         demand(["RO", "RW", "OW", "RM"].contains(&words[0]), "key flags begin with the access");
     }
     if !spec.keys.is_empty() && spec.flags & flag::NO_MANDATORY_KEYS == 0 {
         let mut found = 0;
-        spec.for_each_key(least, |at| {
+        // The shortest call names one key where it says how many there are, behind each word that announces keys.
+        let word = spec.keys.iter().find_map(|part| match part.begin {
+            Begin::Word(word, _) => Some(word),
+            Begin::At(_) => None,
+        });
+        let at_word =
+            spec.syntax.split(' ').position(|part| Some(part) == word).map(|at| at + first as usize);
+        let arg = |at| if Some(at) == at_word { word.unwrap_or("1").as_bytes() } else { b"1" };
+        spec.for_each_key(least, arg, |at| {
             found += 1;
             demand(at >= first as usize && at < least, "key parts find arguments");
         });

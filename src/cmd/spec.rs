@@ -3,6 +3,7 @@
 //! Must stay true: no name is compared anywhere else; arity follows from the syntax line; keys are found by the
 //! row's key parts alone (routing, COMMAND GETKEYS and whoever comes later use the one extractor, `for_each_key`).
 use super::cx::{ConnCx, ReadCx, WriteCx};
+use crate::base::num;
 use crate::wire::{Args, Error, Out};
 
 /// How a handler ends: the reply was written, or a refusal that the door writes.
@@ -170,17 +171,93 @@ pub const CATEGORIES: &[&str] = &[
     "scripting",
 ];
 
-/// A run of key arguments.
+/// Some keys among the arguments, in the terms of Redis's key specifications: where the search begins, and how the keys
+/// are found from there.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyPart {
     /// Key spec flags as COMMAND INFO prints them, such as `RW access update`.
     pub flags: &'static str,
-    /// Argument index of the first key.
-    pub first: i32,
-    /// Argument index of the last key; negative counts from the end.
-    pub last: i32,
-    /// Distance of two keys.
-    pub step: i32,
+    /// Where the search begins.
+    pub begin: Begin,
+    /// How keys are found from there.
+    pub find: Find,
+}
+
+/// Where the search for keys begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// At this argument.
+    At(i32),
+    /// Behind this word, looked for from an argument on; negative: from the end, going backwards.
+    Word(&'static str, i32),
+}
+
+/// How keys are found from where the search began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Find {
+    /// A run of keys.
+    Range {
+        /// The last key, counted from the beginning of the search; negative: from the end of the arguments (-1 where
+        /// there is a limit).
+        last: i32,
+        /// Distance of two keys.
+        step: i32,
+        /// Only so large a part of the arguments that are left has keys: 2 means one half; 0: all.
+        limit: i32,
+    },
+    /// The argument at which the search began says how many keys follow it.
+    Count,
+}
+
+impl KeyPart {
+    /// Argument index of the first key, where that is the same in every call.
+    pub const fn first(&self) -> Option<u32> {
+        match (self.begin, self.find) {
+            (Begin::At(at), Find::Range { .. }) => Some(at as u32),
+            (Begin::At(at), Find::Count) => Some(at as u32 + 1),
+            (Begin::Word(..), _) => None,
+        }
+    }
+
+    /// Calls `f` with the argument index of each key; `arg` gives the text of an argument.
+    #[inline]
+    fn for_each<'a>(&self, count: usize, arg: &impl Fn(usize) -> &'a [u8], f: &mut impl FnMut(usize)) {
+        let first = match self.begin {
+            Begin::At(at) => at as usize,
+            Begin::Word(word, from) => match find_word(count, arg, word, from) {
+                Some(at) => at + 1,
+                None => return,
+            },
+        };
+        if first >= count {
+            return;
+        }
+        match self.find {
+            Find::Range { last, step, limit } => {
+                // One behind the last key.
+                let end = match last {
+                    0.. => first + last as usize + 1,
+                    _ if limit > 1 => first + (count - first) / limit as usize,
+                    _ => count.saturating_sub(-(last + 1) as usize),
+                };
+                (first..end.min(count)).step_by(step as usize).for_each(f);
+            }
+            Find::Count => {
+                let keys = num::parse_i64(arg(first)).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+                (first + 1..(first + 1).saturating_add(keys).min(count)).for_each(f);
+            }
+        }
+    }
+}
+
+/// Argument index of a word in any case.
+fn find_word<'a>(count: usize, arg: &impl Fn(usize) -> &'a [u8], word: &str, from: i32) -> Option<usize> {
+    let is_word = |at: &usize| arg(*at).eq_ignore_ascii_case(word.as_bytes());
+    if from >= 0 {
+        (from as usize..count).find(is_word)
+    } else {
+        (1..=count.checked_add_signed(from as isize)?).rev().find(is_word)
+    }
 }
 
 /// A row.
@@ -372,22 +449,23 @@ impl Spec {
         all
     }
 
-    /// Calls `f` with the argument index of every key among `count` arguments.
+    /// Calls `f` with the argument index of every key among `count` arguments; `arg` gives the text of an argument.
     #[inline]
-    pub fn for_each_key(&self, count: usize, mut f: impl FnMut(usize)) {
-        self.for_each_key_part(count, |at, _| f(at));
+    pub fn for_each_key<'a>(&self, count: usize, arg: impl Fn(usize) -> &'a [u8], mut f: impl FnMut(usize)) {
+        for part in self.keys {
+            part.for_each(count, &arg, &mut f);
+        }
     }
 
     /// Like [`Spec::for_each_key`], with the key part that found each key.
-    #[inline]
-    pub fn for_each_key_part(&self, count: usize, mut f: impl FnMut(usize, &'static KeyPart)) {
+    pub fn for_each_key_part<'a>(
+        &self,
+        count: usize,
+        arg: impl Fn(usize) -> &'a [u8],
+        mut f: impl FnMut(usize, &'static KeyPart),
+    ) {
         for part in self.keys {
-            let last = if part.last < 0 { count as i32 + part.last } else { part.last };
-            let mut at = part.first;
-            while at <= last && (at as usize) < count {
-                f(at as usize, part);
-                at += part.step;
-            }
+            part.for_each(count, &arg, &mut |at| f(at, part));
         }
     }
 }
@@ -442,12 +520,28 @@ pub(crate) const fn arity_of(syntax: &str, base: i32) -> i32 {
 
 /// One key at `at`.
 pub const fn key(flags: &'static str, at: i32) -> KeyPart {
-    KeyPart { flags, first: at, last: at, step: 1 }
+    key_range(flags, at, at, 1)
 }
 
 /// Keys from `first` to `last` (negative: from the end), `step` apart.
 pub const fn key_range(flags: &'static str, first: i32, last: i32, step: i32) -> KeyPart {
-    KeyPart { flags, first, last, step }
+    let last = if last < 0 { last } else { last - first };
+    KeyPart { flags, begin: Begin::At(first), find: Find::Range { last, step, limit: 0 } }
+}
+
+/// As many keys as the argument `at` says, behind it.
+pub const fn key_count(flags: &'static str, at: i32) -> KeyPart {
+    KeyPart { flags, begin: Begin::At(at), find: Find::Count }
+}
+
+/// The one key behind `word`, which is looked for from argument `from` on.
+pub const fn key_behind(flags: &'static str, word: &'static str, from: i32) -> KeyPart {
+    KeyPart { flags, begin: Begin::Word(word, from), find: Find::Range { last: 0, step: 1, limit: 0 } }
+}
+
+/// The first half of all arguments behind `word`, which is looked for from argument `from` on.
+pub const fn half_behind(flags: &'static str, word: &'static str, from: i32) -> KeyPart {
+    KeyPart { flags, begin: Begin::Word(word, from), find: Find::Range { last: -1, step: 1, limit: 2 } }
 }
 
 /// The usual key parts.
@@ -472,7 +566,7 @@ pub mod keys {
 
 #[cfg(test)]
 mod tests {
-    use super::arity_of;
+    use super::*;
 
     #[test]
     fn arity_follows_from_syntax() {
@@ -487,5 +581,29 @@ mod tests {
         for (syntax, arity) in cases {
             assert_eq!(arity_of(syntax, 1), arity, "{syntax}");
         }
+    }
+
+    #[test]
+    fn keys_are_found() {
+        let found = |part: KeyPart, line: &str| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let mut found = Vec::new();
+            part.for_each(words.len(), &|at| words[at].as_bytes(), &mut |at| found.push(words[at]));
+            found.join(" ")
+        };
+        assert_eq!(found(key_range("RO", 1, -1, 2), "mset a 1 b 2"), "a b");
+        assert_eq!(found(key_range("RO", 1, 2, 1), "lmove a b LEFT"), "a b");
+        assert_eq!(found(key_range("RO", 1, -2, 1), "blpop a b 0"), "a b");
+        assert_eq!(found(key_range("RO", 1, -2, 1), "blpop"), "");
+        assert_eq!(found(key_count("RO", 2), "zunionstore z 2 a b WEIGHTS"), "a b");
+        assert_eq!(found(key_count("RO", 2), "zunionstore z 99999999999999 a b"), "a b");
+        for wrong in ["-1", "x", "0", "18446744073709551615"] {
+            assert_eq!(found(key_count("RO", 1), &format!("zunion {wrong} a")), "");
+        }
+        assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store there"), "there");
+        assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store"), "");
+        assert_eq!(found(half_behind("RO", "STREAMS", 1), "xread COUNT 2 streams a b 0 0"), "a b");
+        assert_eq!(found(half_behind("RO", "STREAMS", 1), "xread streams a"), "");
+        assert_eq!(found(key_behind("RW", "KEYS", -2), "migrate h p keys 0 t KEYS a"), "a");
     }
 }

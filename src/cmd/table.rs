@@ -1,7 +1,7 @@
 //! The assembled command table: every row under a number, and a name lookup without allocation.
 use std::sync::OnceLock;
 
-use super::spec::Spec;
+use super::spec::{KeyPart, Spec};
 
 /// A row and its number; subcommands have numbers of their own.
 pub struct Row {
@@ -25,7 +25,7 @@ pub type RowRef = &'static Row;
 impl Row {
     /// A row under a number.
     pub fn new(spec: &'static Spec, id: u32) -> Row {
-        let first_key = spec.keys.first().map_or(0, |part| part.first as u32);
+        let first_key = spec.keys.first().and_then(KeyPart::first).unwrap_or(0);
         let is_plain = spec.subs.is_empty();
         Row { spec, id, gates: spec.gates(), word: name_word(spec.name.as_bytes()), first_key, is_plain }
     }

@@ -4,7 +4,7 @@
 use crate::base::glob;
 use crate::cmd::cx::ConnCx;
 use crate::cmd::docs::{self, Arg, ArgKind};
-use crate::cmd::spec::{CATEGORIES, Done, Group::Server as S, KeyPart, Spec, flag};
+use crate::cmd::spec::{Begin, CATEGORIES, Done, Find, Group::Server as S, KeyPart, Spec, flag};
 use crate::cmd::table::{RowRef, table};
 use crate::wire::{Args, Error, Out};
 
@@ -153,7 +153,7 @@ fn write_keys(args: &Args<'_>, out: &mut Out, with_flags: bool) -> Done {
         return Err(Error::err("Invalid number of arguments specified for command"));
     }
     let mut found: Vec<(&[u8], &KeyPart)> = Vec::new();
-    spec.for_each_key_part(call.len(), |at, part| found.push((call[at], part)));
+    spec.for_each_key_part(call.len(), |at| call[at], |at, part| found.push((call[at], part)));
     if found.is_empty() && spec.flags & flag::NO_MANDATORY_KEYS == 0 {
         return Err(Error::err("Invalid arguments specified for command"));
     }
@@ -232,14 +232,20 @@ fn write_key_flags(part: &KeyPart, out: &mut Out) {
 
 /// First key, last key and step of the one range that old clients understand; ranges that touch become one.
 fn plain_range(parts: &[KeyPart]) -> (i32, i32, i32) {
-    if let [only] = parts {
-        return (only.first, only.last, only.step);
+    let mut ranges = parts.iter().filter_map(|part| match (part.begin, part.find) {
+        (Begin::At(first), Find::Range { last, step, .. }) => {
+            Some((first, if last < 0 { last } else { first + last }, step))
+        }
+        _ => None,
+    });
+    if parts.len() == 1 {
+        return ranges.next().unwrap_or_default();
     }
     let mut range: Option<(i32, i32)> = None;
-    for part in parts.iter().filter(|part| part.step == 1) {
+    for (first, last, _) in ranges.filter(|(_, _, step)| *step == 1) {
         range = match range {
-            None => Some((part.first, part.last)),
-            Some((first, last)) if last + 1 == part.first => Some((first, part.last)),
+            None => Some((first, last)),
+            Some((known, before)) if before + 1 == first => Some((known, last)),
             other => other,
         };
     }
@@ -251,23 +257,42 @@ fn write_key_spec(part: &KeyPart, out: &mut Out) {
     out.bulk(b"flags");
     write_key_flags(part, out);
     out.bulk(b"begin_search");
-    write_search("index", &[("index", part.first)], out);
+    match part.begin {
+        Begin::At(at) => write_search("index", &[("index", at)], out),
+        Begin::Word(word, from) => {
+            write_search_head("keyword", 2, out);
+            out.bulk(b"keyword");
+            out.bulk(word.as_bytes());
+            write_number("startfrom", from, out);
+        }
+    }
     out.bulk(b"find_keys");
-    // The last key is told relative to the first one, unless it counts from the end.
-    let last = if part.last < 0 { part.last } else { part.last - part.first };
-    write_search("range", &[("lastkey", last), ("keystep", part.step), ("limit", 0)], out);
+    match part.find {
+        Find::Range { last, step, limit } => {
+            write_search("range", &[("lastkey", last), ("keystep", step), ("limit", limit)], out);
+        }
+        Find::Count => write_search("keynum", &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)], out),
+    }
 }
 
 fn write_search(kind: &str, numbers: &[(&str, i32)], out: &mut Out) {
+    write_search_head(kind, numbers.len(), out);
+    for (name, number) in numbers {
+        write_number(name, *number, out);
+    }
+}
+
+fn write_search_head(kind: &str, facts: usize, out: &mut Out) {
     out.map(2);
     out.bulk(b"type");
     out.bulk(kind.as_bytes());
     out.bulk(b"spec");
-    out.map(numbers.len());
-    for (name, number) in numbers {
-        out.bulk(name.as_bytes());
-        out.int((*number).into());
-    }
+    out.map(facts);
+}
+
+fn write_number(name: &str, number: i32, out: &mut Out) {
+    out.bulk(name.as_bytes());
+    out.int(number.into());
 }
 
 fn write_docs(spec: &Spec, out: &mut Out) {

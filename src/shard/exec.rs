@@ -146,5 +146,5 @@ impl<'a> Door<'a> {
 /// Hands those keys of a command to `clear` whose time may have come, as Redis deletes them when a read meets them.
 #[cold]
 fn for_keys(row: RowRef, args: &Args<'_>, mut clear: impl FnMut(Key<'_>)) {
-    row.spec.for_each_key(args.count(), |index| clear(Key::new(args.get(index))));
+    row.spec.for_each_key(args.count(), |at| args.get(at), |index| clear(Key::new(args.get(index))));
 }

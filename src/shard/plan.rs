@@ -47,13 +47,17 @@ fn at(shard: usize, own: usize) -> Plan {
 
 fn by_keys(spec: &Spec, args: &Args<'_>, known: (u32, KeyHash), shards: usize, own: usize) -> Plan {
     let mut set = ShardSet::new();
-    spec.for_each_key(args.count(), |index| {
-        let hash = if index as u32 == known.0 { known.1 } else { KeyHash::of(args.get(index)) };
-        let shard = hash.shard(shards) as u16;
-        if !set.contains(&shard) {
-            set.push(shard);
-        }
-    });
+    spec.for_each_key(
+        args.count(),
+        |at| args.get(at),
+        |index| {
+            let hash = if index as u32 == known.0 { known.1 } else { KeyHash::of(args.get(index)) };
+            let shard = hash.shard(shards) as u16;
+            if !set.contains(&shard) {
+                set.push(shard);
+            }
+        },
+    );
     match set.len() {
         0 => Plan::Local,
         1 => at(usize::from(set[0]), own),

@@ -29,11 +29,11 @@ pub const COMMANDS: &[Spec] = &[
         get_set::set,
     )
     .doc(S, "1.0.0", "Sets the string value of a key, whatever it held before; makes the key when it does not exist.")
-    .keys(&[KeyPart { flags: "RW access update variable_flags", first: 1, last: 1, step: 1 }])
+    .keys(&[key("RW access update variable_flags", 1)])
     .with(flag::DENYOOM),
     Spec::write("setnx", "key value", get_set::setnx)
         .doc(S, "1.0.0", "Sets the string value of a key only when the key does not exist.")
-        .keys(&[KeyPart { flags: "OW insert", first: 1, last: 1, step: 1 }])
+        .keys(&[key("OW insert", 1)])
         .with(flag::DENYOOM | flag::FAST),
     Spec::write("setex", "key seconds value", get_set::setex)
         .doc(S, "2.0.0", "Sets the string value and expiration time of a key, in seconds.")
@@ -45,11 +45,11 @@ pub const COMMANDS: &[Spec] = &[
         .with(flag::DENYOOM),
     Spec::write("getset", "key value", get_set::getset)
         .doc(S, "1.0.0", "Returns the string value of a key and sets a new one.")
-        .keys(&[KeyPart { flags: "RW access update", first: 1, last: 1, step: 1 }])
+        .keys(&[key("RW access update", 1)])
         .with(flag::DENYOOM | flag::FAST),
     Spec::write("getdel", "key", get_set::getdel)
         .doc(S, "6.2.0", "Returns the string value of a key and deletes it.")
-        .keys(&[KeyPart { flags: "RW access delete", first: 1, last: 1, step: 1 }])
+        .keys(&[key("RW access delete", 1)])
         .with(flag::FAST),
     Spec::write(
         "getex",
