@@ -17,6 +17,8 @@ pub mod host;
 
 pub mod store;
 
+pub mod types;
+
 pub mod cmd;
 
 pub mod shard;

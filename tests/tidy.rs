@@ -13,6 +13,7 @@ const FLOORS: &[&[&str]] = &[
     &["wire", "ds", "config"],
     &["host"],
     &["store"],
+    &["types"],
     &["cmd"],
     &["shard"],
     &["obs", "admin"],

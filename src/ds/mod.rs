@@ -1,7 +1,9 @@
 //! Data structures. Floor 1: knows no Redis word.
 pub mod bits;
+pub mod intset;
 pub mod lcs;
 pub mod list;
+pub mod listpack;
 pub mod object;
 pub mod packed;
 pub mod raw;
