@@ -3,6 +3,7 @@
 //! xoshiro256++ (Blackman and Vigna, 2019), its state filled by SplitMix64. Quick and well spread, but
 //! predictable to anyone who sees enough of it: never for passwords or keys. The same seed gives the same
 //! numbers for ever, which tests rely on.
+use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
@@ -76,6 +77,15 @@ impl Rng {
     }
 }
 
+thread_local! {
+    static OF_THREAD: RefCell<Rng> = RefCell::new(Rng::from_entropy());
+}
+
+/// [`Rng::below`] of a generator that belongs to the calling thread.
+pub fn below(n: u64) -> u64 {
+    OF_THREAD.with_borrow_mut(|rng| rng.below(n))
+}
+
 fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -142,6 +152,13 @@ mod tests {
         assert_ne!(id, rng.hex(40));
         assert_eq!(rng.hex(0), "");
         assert!(id[..16] != id[16..32], "each block of digits draws anew");
+    }
+
+    #[test]
+    fn threads_draw_different_numbers() {
+        let draw = || [below(u64::MAX), below(u64::MAX)];
+        let other = std::thread::spawn(draw).join().unwrap();
+        assert!(draw() != draw() && draw() != other);
     }
 
     proptest! {

@@ -20,7 +20,7 @@ pub struct Caller {
     pub db: u32,
     /// Reply encoding.
     pub protocol: Protocol,
-    /// CLIENT NO-TOUCH: reads leave access clocks alone.
+    /// CLIENT NO-TOUCH: uses leave no trace.
     pub no_touch: bool,
     /// The client is on this machine.
     pub local: bool,
@@ -84,15 +84,6 @@ fn count_lookup(found: Option<BlockRef<'_>>, counters: &Counters) {
     if found.is_some() { counters.hits.add(1) } else { counters.misses.add(1) }
 }
 
-#[inline(always)]
-fn mark_use(found: Option<BlockRef<'_>>, caller: &Caller, now: Now) {
-    if let Some(block) = found
-        && !caller.no_touch
-    {
-        block.touch(now.access);
-    }
-}
-
 /// Buckets of all keys first, so that they arrive together; then blocks.
 fn prefetch<'s>(keys: &[Key<'_>], db: u32, store: impl Fn(KeyHash) -> &'s Store) {
     for key in keys {
@@ -140,9 +131,7 @@ impl<'a> ReadCx<'a> {
     /// Looks a key up: counts a hit or miss, marks the use.
     #[inline(always)]
     pub fn find(&self, key: Key<'_>) -> Option<BlockRef<'a>> {
-        let found = self.look(key);
-        mark_use(found, self.caller, self.now);
-        found
+        self.look(key).inspect(|block| self.now.mark_use(*block))
     }
 
     /// Bytes of the longest string allowed (`proto-max-bulk-len`).
@@ -171,7 +160,26 @@ impl<'a> ReadCx<'a> {
     }
 }
 
-impl WriteCx<'_> {
+impl<'a> WriteCx<'a> {
+    /// For one command; the stores learn whether its uses leave a trace.
+    #[inline(always)]
+    pub fn new(
+        mut stores: WriteStores<'a>,
+        caller: &'a Caller,
+        host: &'a Host,
+        counters: &'a Counters,
+        now: Now,
+    ) -> WriteCx<'a> {
+        let now = now.with_no_touch(caller.no_touch);
+        match &mut stores {
+            WriteStores::One(store) => store.now.no_touch = now.no_touch,
+            WriteStores::Many(stores) => {
+                stores.iter_mut().flatten().for_each(|store| store.now.no_touch = now.no_touch);
+            }
+        }
+        WriteCx { stores, caller, host, counters, now }
+    }
+
     /// The store that owns keys with this hash.
     #[inline]
     pub fn store(&mut self, hash: KeyHash) -> &mut Store {
@@ -219,6 +227,13 @@ impl WriteCx<'_> {
             Found::Live(block) => Some(block),
             _ => None,
         }
+    }
+
+    /// The live key, its use marked: for a command that may come to write nothing, or moves the key elsewhere.
+    #[inline]
+    pub fn find_used(&mut self, key: Key<'_>) -> Option<BlockRef<'_>> {
+        let now = self.now;
+        self.find(key).inspect(|block| now.mark_use(*block))
     }
 
     /// Asks the processor for the buckets, then the blocks, of keys that are changed next.
@@ -283,10 +298,9 @@ impl WriteCx<'_> {
 
     /// The live key as a read finds it: counts a hit or miss, marks the use.
     pub fn find_counted(&mut self, key: Key<'_>) -> Option<BlockRef<'_>> {
-        let (counters, caller, now) = (self.counters, self.caller, self.now);
-        let found = self.find(key);
+        let counters = self.counters;
+        let found = self.find_used(key);
         count_lookup(found, counters);
-        mark_use(found, caller, now);
         found
     }
 

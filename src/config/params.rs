@@ -169,9 +169,9 @@ Memory {
     /// How much delay eviction may cause before it yields, from 0 for little to 100 for any.
     MAXMEMORY_EVICTION_TENACITY = int("maxmemory-eviction-tenacity", "10", 0, 100).later();
     /// How slowly the access counter of LFU eviction saturates; greater is slower.
-    LFU_LOG_FACTOR = int("lfu-log-factor", "10", 0, I32).later();
+    LFU_LOG_FACTOR = int("lfu-log-factor", "10", 0, I32);
     /// Minutes after which an access counter of LFU eviction loses one; 0 never.
-    LFU_DECAY_TIME = int("lfu-decay-time", "1", 0, I32).later();
+    LFU_DECAY_TIME = int("lfu-decay-time", "1", 0, I32);
     /// How hard the search for expired keys works, from 1 to 10.
     ACTIVE_EXPIRE_EFFORT = int("active-expire-effort", "1", 1, 10);
     /// Free evicted values in the background.

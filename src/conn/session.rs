@@ -23,7 +23,7 @@ use crate::shard::hold;
 use crate::shard::local::{Event, Local, Mailbox};
 use crate::shard::msg::Token;
 use crate::shard::plan::{Plan, ShardSet, plan};
-use crate::store::Store;
+use crate::store::{Now, Store, Uses};
 use crate::wire::error::{unknown_command, unknown_subcommand};
 use crate::wire::parse::{Limits, Parsed, Parser, Violation};
 use crate::wire::{Args, Error, Out, Span, inline};
@@ -486,6 +486,11 @@ impl Session {
             }
             door.conn(row, &mut self.client, args, &mut self.out);
             self.out.protocol = self.client.caller.protocol;
+            if row.spec.group == Group::Server {
+                // The commands behind a CONFIG SET in the batch run under the new settings.
+                local.keep_current(round.store);
+                round.door.now = round.store.now;
+            }
             return (self.client.wish != Wish::None).then_some(Stop::Wish);
         }
         match plan(row.spec, args, command.known, local.shared.shards(), local.id) {
@@ -568,7 +573,7 @@ impl Session {
             }
         };
         local.counters.holds.add(1);
-        let now = crate::store::Now::read();
+        let now = Now::read(Uses::under(&local.shared.host.settings()));
         let mut stores: Vec<Option<&mut Store>> = (0..local.shared.shards()).map(|_| None).collect();
         for (holder, shard) in held.iter_mut().zip(set) {
             holder.now = now;

@@ -72,7 +72,8 @@ impl<'a> Door<'a> {
         out: &mut Out,
     ) -> bool {
         let Handler::Read(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
-        let (host, counters, now) = (self.host, self.counters, self.now);
+        let (host, counters) = (self.host, self.counters);
+        let now = self.now.with_no_touch(caller.no_touch);
         let cx = ReadCx { stores, caller, host, counters, now, met_due: StdCell::new(false) };
         self.pass(row, out, |out| handler(&cx, args, out));
         cx.met_due.get()
@@ -89,8 +90,7 @@ impl<'a> Door<'a> {
         out: &mut Out,
     ) {
         let Handler::Write(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
-        let (host, counters, now) = (self.host, self.counters, self.now);
-        let mut cx = WriteCx { stores, caller, host, counters, now };
+        let mut cx = WriteCx::new(stores, caller, self.host, self.counters, self.now);
         self.pass(row, out, |out| handler(&mut cx, args, out));
     }
 

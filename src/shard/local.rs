@@ -143,12 +143,18 @@ impl Local {
     #[inline]
     pub fn enter(&self) -> Option<Owner<'_, Store>> {
         let mut store = self.shared.cells[self.id].enter()?;
-        store.now = Now::read();
+        store.now.advance();
+        self.keep_current(&mut store);
+        Some(store)
+    }
+
+    /// Takes over the settings in force, if they are newer than the store's.
+    #[inline]
+    pub fn keep_current(&self, store: &mut Store) {
         if store.settings_version != self.shared.host.settings_version() {
             store.refresh_settings(&self.shared.host);
             self.shared.set_in_place(&store.settings);
         }
-        Some(store)
     }
 
     /// Notes that a write of replies began; it ends with what this returns.

@@ -1,5 +1,5 @@
 //! One database of one shard, and the store's operations on keys.
-use super::{Effect, Now, Store};
+use super::{Effect, Store};
 use crate::ds::raw::block::{Block, BlockMut, BlockRef, NewValue};
 use crate::ds::raw::dash::{Dash, Slot};
 use crate::wire::Key;
@@ -80,18 +80,12 @@ pub enum Found<'a> {
 /// Gives the key in `slot` a value, without a move of its block where that is possible. Its deadline stays. Returns the
 /// block that was replaced.
 #[inline(always)]
-fn set_value(
-    slot: &mut Slot<'_, Block>,
-    key: Key<'_>,
-    value: NewValue<'_>,
-    access: u32,
-    marks: u32,
-) -> Option<Block> {
+fn set_value(slot: &mut Slot<'_, Block>, key: Key<'_>, value: NewValue<'_>, marks: u32) -> Option<Block> {
     if slot.view_mut().store(&value) {
         slot.view_mut().set_marks(marks);
         return None;
     }
-    let deadline = slot.view().deadline_ms();
+    let (deadline, access) = (slot.view().deadline_ms(), slot.view().access());
     Some(slot.replace(Block::new(key.bytes, value, deadline, access, marks)))
 }
 
@@ -148,16 +142,16 @@ impl Store {
 
     /// Makes or replaces a key. Without a move of its block where value and deadline allow it.
     pub fn put(&mut self, db: u32, key: Key<'_>, value: NewValue<'_>, ttl: Ttl, marks: u32) {
-        let Now { ms: now_ms, access } = self.now;
+        let now = self.now;
         let base = self.db_mut(db);
         let Some(mut slot) = base.table.slot(key.hash, key.bytes) else {
             let deadline = if let Ttl::At(ms) = ttl { Some(ms) } else { None };
-            base.table.insert(key.hash, Block::new(key.bytes, value, deadline, access, marks));
+            base.table.insert(key.hash, Block::new(key.bytes, value, deadline, now.fresh(), marks));
             base.note(None, deadline);
             return self.settle(db, key, Effect::Written);
         };
         let before = slot.view().deadline_ms();
-        if before.is_some_and(|at| at <= now_ms) {
+        if before.is_some_and(|at| at <= now.ms) {
             self.clear_due(db, key);
             return self.put(db, key, value, ttl, marks);
         }
@@ -166,6 +160,7 @@ impl Store {
             Ttl::Clear => None,
             Ttl::At(ms) => Some(ms),
         };
+        let access = now.used(slot.view());
         if before.is_some() == after.is_some() && slot.view_mut().store(&value) {
             if let Some(ms) = after {
                 slot.move_deadline(ms);
@@ -211,18 +206,18 @@ impl Store {
         key: Key<'_>,
         change: impl FnOnce(Option<BlockMut<'_>>) -> Result<(T, Next<'v>), E>,
     ) -> Result<T, E> {
-        let Now { ms: now_ms, access } = self.now;
+        let now = self.now;
         let found =
             self.dbs[db as usize].as_deref_mut().and_then(|base| base.table.slot(key.hash, key.bytes));
         if let Some(mut slot) = found {
-            if !is_due(slot.view(), now_ms) {
-                slot.view().touch(access);
+            if !is_due(slot.view(), now.ms) {
+                now.mark_use(slot.view());
                 let (result, next) = change(Some(slot.view_mut()))?;
                 let (changed, old) = match next {
                     Next::Same => (false, None),
                     Next::Edited => (true, None),
-                    Next::Put(value, marks) => (true, set_value(&mut slot, key, value, access, marks)),
-                    Next::Recode(value, marks) => (false, set_value(&mut slot, key, value, access, marks)),
+                    Next::Put(value, marks) => (true, set_value(&mut slot, key, value, marks)),
+                    Next::Recode(value, marks) => (false, set_value(&mut slot, key, value, marks)),
                 };
                 if let Some(old) = old {
                     self.discard(old);
@@ -237,7 +232,7 @@ impl Store {
         let (result, next) = change(None)?;
         if let Next::Put(value, marks) = next {
             let base = self.db_mut(db);
-            base.table.insert(key.hash, Block::new(key.bytes, value, None, access, marks));
+            base.table.insert(key.hash, Block::new(key.bytes, value, None, now.fresh(), marks));
             self.settle(db, key, Effect::Written);
         }
         Ok(result)
@@ -291,10 +286,11 @@ mod tests {
     use super::*;
     use crate::ds::raw::block::Payload;
     use crate::host::Counters;
+    use crate::store::Now;
 
     fn store() -> Store {
         let mut store = Store::new(Arc::default(), Arc::new(Counters::new(0)));
-        store.now = Now { ms: 1_000, access: 1 };
+        store.now = Now { ms: 1_000, access: 1, ..Now::default() };
         store
     }
 

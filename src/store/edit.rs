@@ -114,7 +114,7 @@ impl<'a> Editor<'a> {
     /// Makes the key, or gives it another value; its deadline stays.
     pub fn set(&mut self, value: NewValue<'_>) {
         let deadline = self.block().and_then(BlockRef::deadline_ms);
-        let access = self.block().map_or(self.now.access, BlockRef::access);
+        let access = self.block().map_or(self.now.fresh(), BlockRef::access);
         self.replace(Block::new(self.key.bytes, value, deadline, access, 0));
     }
 
@@ -181,7 +181,7 @@ impl Store {
             self.dbs[db as usize].as_deref_mut().and_then(|base| base.table.slot(key.hash, key.bytes));
         let place = match found {
             Some(slot) if !is_due(slot.view(), now.ms) => {
-                slot.view().touch(now.access);
+                now.mark_use(slot.view());
                 Place::Table(slot)
             }
             Some(_) => {

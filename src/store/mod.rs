@@ -5,12 +5,13 @@
 pub mod db;
 pub mod edit;
 mod expire;
+mod now;
 
 use std::sync::Arc;
 
 use db::Db;
+pub use now::{Now, Uses};
 
-use crate::base::clock;
 use crate::config::{P, Settings};
 use crate::ds::raw::block::{Block, Value};
 use crate::host::{Counters, LazyFree};
@@ -32,29 +33,6 @@ pub enum Effect {
     Deadline,
     /// The key was deleted because its deadline had come.
     Expired,
-}
-
-/// The time of a turn. A thread that reads another shard's data brings its own.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Now {
-    /// Wall time, milliseconds since the epoch.
-    pub ms: u64,
-    /// The 24-bit access clock (seconds).
-    pub access: u32,
-}
-
-impl Now {
-    /// Reads the clock.
-    #[inline]
-    pub fn read() -> Now {
-        let ms = clock::wall_ms();
-        Now { ms, access: ((ms / 1000) & 0xFF_FFFF) as u32 }
-    }
-
-    /// Seconds since `access`, by the 24-bit clock.
-    pub fn idle_seconds(self, access: u32) -> u32 {
-        self.access.wrapping_sub(access) & 0xFF_FFFF
-    }
 }
 
 /// The data of one shard.
@@ -81,7 +59,7 @@ impl Store {
         let databases = settings.int(P::DATABASES) as usize;
         Store {
             dbs: (0..databases).map(|_| None).collect(),
-            now: Now::read(),
+            now: Now::read(Uses::under(&settings)),
             settings,
             settings_version: 0,
             counters,
@@ -96,6 +74,7 @@ impl Store {
     pub fn refresh_settings(&mut self, host: &crate::host::Host) {
         self.settings_version = host.settings_version();
         self.settings = host.settings();
+        self.now.uses = Uses::under(&self.settings);
     }
 
     /// Number of databases.

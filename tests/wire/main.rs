@@ -4,6 +4,7 @@ mod support;
 
 mod clients;
 mod closing;
+mod frequency;
 mod keyspace;
 mod limits;
 mod ordering;

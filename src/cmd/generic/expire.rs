@@ -1,5 +1,4 @@
 //! Deadlines of keys: setting, showing and clearing them.
-use super::touch;
 use crate::base::num;
 use crate::cmd::cx::{ReadCx, WriteCx};
 use crate::cmd::spec::Done;
@@ -74,7 +73,7 @@ fn expire_with(
     let (now, caller) = (cx.now, cx.caller);
     let next_ms = time_ms(time, unit_ms, if relative { now.ms } else { 0 }, command)?;
     let change = cx.store(key.hash).change_deadline(caller.db, key, |block| {
-        touch(block, now, caller);
+        now.mark_use(block);
         match u64::try_from(next_ms) {
             _ if !wanted.allows(block.deadline_ms(), next_ms) => DeadlineChange::Keep,
             Ok(ms) if ms > now.ms => DeadlineChange::Set(ms),
@@ -110,7 +109,7 @@ pub fn persist(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
     let key = args.key()?;
     let (now, caller) = (cx.now, cx.caller);
     let change = cx.store(key.hash).change_deadline(caller.db, key, |block| {
-        touch(block, now, caller);
+        now.mark_use(block);
         if block.deadline_ms().is_some() { DeadlineChange::Clear } else { DeadlineChange::Keep }
     });
     out.flag(change == Some(DeadlineChange::Clear));

@@ -2,7 +2,7 @@
 //!
 //! Must stay true: a key that is renamed, moved or copied keeps its deadline; large things are freed in the
 //! background.
-use super::{int_arg, touch, type_name};
+use super::{int_arg, type_name};
 use crate::base::{glob, rng::Rng};
 use crate::cmd::cx::{ReadCx, WriteCx, db_index};
 use crate::cmd::spec::Done;
@@ -64,8 +64,8 @@ pub fn exists(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
 
 /// TOUCH key [key ...]. Marks the use even under CLIENT NO-TOUCH.
 pub fn touch_keys(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    let access = cx.now.access;
-    count_found(cx, args, out, |key| cx.look(key).inspect(|block| block.touch(access)).is_some())
+    let now = cx.now.with_no_touch(false);
+    count_found(cx, args, out, |key| cx.look(key).inspect(|block| now.mark_use(*block)).is_some())
 }
 
 /// TYPE key
@@ -93,12 +93,14 @@ pub fn renamenx(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Don
 fn rename_key(cx: &mut WriteCx<'_>, args: &mut Args<'_>, only_new: bool) -> Result<bool, Error> {
     let (from, to) = (args.key()?, args.key()?);
     let (now, caller) = (cx.now, cx.caller);
-    touch(cx.find(from).ok_or(Error::NoSuchKey)?, now, caller);
-    if from.bytes == to.bytes || (only_new && cx.find(to).is_some()) {
+    cx.find_used(from).ok_or(Error::NoSuchKey)?;
+    if from.bytes == to.bytes || (only_new && cx.find_used(to).is_some()) {
         return Ok(false);
     }
-    let block = cx.store(from.hash).take(caller.db, from).ok_or(Error::NoSuchKey)?;
-    cx.store(to.hash).place(caller.db, to, block.with_key(to.bytes));
+    let block = cx.store(from.hash).take(caller.db, from).ok_or(Error::NoSuchKey)?.with_key(to.bytes);
+    // To Redis a key under a new name is a new key.
+    block.view().touch(now.fresh());
+    cx.store(to.hash).place(caller.db, to, block);
     Ok(true)
 }
 
@@ -129,14 +131,13 @@ pub fn copy(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     if db == caller.db && from.bytes == to.bytes {
         return Err(same_object());
     }
-    let Some(source) = cx.find_counted(from) else {
+    if cx.find_counted(from).is_none() {
         out.flag(false);
         return Ok(());
-    };
-    touch(source, now, caller);
-    let wanted = cx.find_in(db, to).is_none() || replace;
+    }
+    let wanted = cx.find_in(db, to).inspect(|block| now.mark_use(*block)).is_none() || replace;
     if wanted && let Some(source) = cx.find(from) {
-        let block = source.copy_as(to.bytes, now.access);
+        let block = source.copy_as(to.bytes, now.fresh());
         cx.store(to.hash).place(db, to, block);
     }
     out.flag(wanted);
@@ -150,10 +151,11 @@ pub fn move_key(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Don
     if db == caller.db {
         return Err(same_object());
     }
-    let found = cx.find(key).inspect(|block| touch(*block, now, caller)).is_some();
-    let moves = found && cx.find_in(db, key).is_none();
+    let found = cx.find_used(key).is_some();
+    let moves = found && cx.find_in(db, key).inspect(|block| now.mark_use(*block)).is_none();
     let store = cx.store(key.hash);
     if moves && let Some(block) = store.take(caller.db, key) {
+        block.view().touch(now.fresh());
         store.place(db, key, block);
     }
     out.flag(moves);

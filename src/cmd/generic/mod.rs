@@ -8,13 +8,10 @@ mod scan;
 pub use digest::Digest;
 pub use scan::shard_of_cursor;
 
-use super::cx::Caller;
 use super::spec::keys::{LOOK, LOOK_ALL, READ, UPDATE};
 use super::spec::{Group::Generic as G, Group::Server as S, KeyPart, Route, Spec, flag, key, key_range};
 use crate::base::num;
 use crate::ds::object::Kind;
-use crate::ds::raw::block::BlockRef;
-use crate::store::Now;
 use crate::wire::Error;
 
 const DELETE_ALL: &[KeyPart] = &[key_range("RM delete", 1, -1, 1)];
@@ -231,13 +228,6 @@ fn int_arg(arg: &[u8]) -> Result<i64, Error> {
     num::parse_i64(arg).ok_or(Error::NotInteger)
 }
 
-/// Marks a use by a command that writes.
-fn touch(block: BlockRef<'_>, now: Now, caller: &Caller) {
-    if !caller.no_touch {
-        block.touch(now.access);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -245,7 +235,7 @@ mod tests {
 
     use super::*;
     use crate::base::hash::KeyHash;
-    use crate::cmd::cx::{ReadCx, ReadStores, WriteCx, WriteStores};
+    use crate::cmd::cx::{Caller, ReadCx, ReadStores, WriteCx, WriteStores};
     use crate::cmd::spec::Handler;
     use crate::cmd::string;
     use crate::config::Settings;
@@ -322,12 +312,13 @@ mod tests {
                 Handler::Read(f) => {
                     let stores: Vec<_> = self.stores.iter().map(Some).collect();
                     let stores = ReadStores::Many(&stores);
+                    let now = now.with_no_touch(caller.no_touch);
                     f(&ReadCx { stores, caller, host, counters, now, met_due: Cell::new(false) }, args, out)
                 }
                 Handler::Write(f) => {
                     let mut stores: Vec<_> = self.stores.iter_mut().map(Some).collect();
                     let stores = WriteStores::Many(&mut stores);
-                    f(&mut WriteCx { stores, caller, host, counters, now }, args, out)
+                    f(&mut WriteCx::new(stores, caller, host, counters, now), args, out)
                 }
                 Handler::Conn(_) | Handler::Container => unreachable!(),
             }
@@ -559,8 +550,10 @@ keys * => *1 $0";
         }
         shards.caller.no_touch = true;
         shards.stores[0].now.access += 3;
-        shards.run("expire a 100");
-        assert_eq!(shards.run("object idletime a"), ":3");
+        for command in ["expire a 100", "set a 1", "set a longer-than-it-was", "append a x", "get a"] {
+            shards.run(command);
+            assert_eq!(shards.run("object idletime a"), ":3", "{command}");
+        }
         shards.run("touch a");
         assert_eq!(shards.run("object idletime a"), ":0");
     }

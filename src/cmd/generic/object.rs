@@ -6,6 +6,7 @@ use crate::cmd::spec::Done;
 use crate::config::{P, Settings};
 use crate::ds::object::{Object, Packing};
 use crate::ds::raw::block::{BlockRef, MARK_EDITED, Payload, Value};
+use crate::store::Uses;
 use crate::wire::{Args, Error, Key, Out};
 
 /// Longest string that counts as embedded.
@@ -14,8 +15,6 @@ const EMBEDDED_BYTES_MAX: usize = 44;
 const SHARED_NUMBERS: i64 = 10_000;
 /// The reference count that Redis shows for shared objects.
 const SHARED_REFCOUNT: i64 = 2_147_483_647;
-/// The access frequency of a fresh key, on the logarithmic scale of the LFU policies.
-const FRESH_FREQUENCY: i64 = 5;
 /// A key's share of its table: a slot and fingerprint in buckets that are four fifths full.
 const SLOT_BYTES: usize = 12;
 
@@ -38,10 +37,6 @@ pub fn help(_cx: &mut ConnCx<'_>, _args: &mut Args<'_>, out: &mut Out) -> Done {
     out.array(HELP.len());
     HELP.iter().for_each(|line| out.simple(line));
     Ok(())
-}
-
-fn is_lfu(settings: &Settings) -> bool {
-    settings.choice(P::MAXMEMORY_POLICY).ends_with("lfu")
 }
 
 /// Whether every key has an access clock of its own in Redis, so that no values are shared.
@@ -118,7 +113,7 @@ fn wrong_policy(what: &str) -> Error {
 /// OBJECT IDLETIME key
 pub fn object_idletime(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     about(cx, args, out, |block, out| {
-        if is_lfu(&cx.host.settings()) {
+        if cx.now.uses != Uses::Timed {
             return Err(wrong_policy("selected, idle time not tracked"));
         }
         out.int(i64::from(cx.now.idle_seconds(block.access())));
@@ -128,12 +123,11 @@ pub fn object_idletime(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> D
 
 /// OBJECT FREQ key
 pub fn object_freq(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    about(cx, args, out, |_block, out| {
-        if !is_lfu(&cx.host.settings()) {
-            return Err(wrong_policy("not selected, access frequency not tracked"));
-        }
-        // Until blocks count their uses every key is a fresh one.
-        out.int(FRESH_FREQUENCY);
+    about(cx, args, out, |block, out| {
+        let frequency = cx.now.frequency(block.access());
+        let frequency =
+            frequency.ok_or_else(|| wrong_policy("not selected, access frequency not tracked"))?;
+        out.int(i64::from(frequency));
         Ok(())
     })
 }

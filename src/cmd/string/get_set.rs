@@ -153,6 +153,8 @@ pub fn set(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     };
     if passes {
         cx.put(key, encode(value), ttl, 0);
+    } else {
+        cx.find_used(key);
     }
     if !options.get {
         if passes { out.ok() } else { out.null() }
@@ -163,7 +165,7 @@ pub fn set(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
 /// SETNX key value
 pub fn setnx(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let (key, value) = (args.key()?, args.bytes()?);
-    let absent = cx.find(key).is_none();
+    let absent = cx.find_used(key).is_none();
     if absent {
         cx.put(key, encode(value), Ttl::Clear, 0);
     }
@@ -313,7 +315,7 @@ pub fn msetnx(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
     while !look.is_done() {
         let key = look.key()?;
         look.bytes()?;
-        if cx.find(key).is_some() {
+        if cx.find_used(key).is_some() {
             out.flag(false);
             return Ok(());
         }

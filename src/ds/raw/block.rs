@@ -11,9 +11,9 @@
 //!         Thin    [packing u8][ptr], packed bytes in a buffer of their own
 //!         Object  [ptr], a large container
 //! ```
-//! head: bits 0..4 form, 4..8 marks, 8..32 access clock. A length code is one byte below 254, else 254 and a
-//! u16, or 255 and a u32. Numbers are little endian and unaligned; only the head is aligned, since readers of
-//! other threads update its access clock while they share the block.
+//! head: bits 0..4 form, 4..8 marks, 8..32 access field (what it says is the store's matter). A length code is one
+//! byte below 254, else 254 and a u16, or 255 and a u32. Numbers are little endian and unaligned; only the head is
+//! aligned, since readers of other threads update its access field while they share the block.
 //!
 //! Must stay true: a block is allocated with exactly `room_for(bytes needed, head)`, so its size follows from its
 //! contents; the head's form and marks change only under exclusive access, and the slack mark never.
@@ -227,7 +227,7 @@ unsafe fn inline_span(form: u32, at: *const u8) -> (usize, *const u8) {
 }
 
 impl Block {
-    /// Allocates a block for `key` with `value`; `access` is the 24-bit clock of its last use.
+    /// Allocates a block for `key` with `value`; `access` is its 24-bit access field.
     ///
     /// # Panics
     /// When the key's length does not fit 32 bits (the protocol's limits are far below).
@@ -530,13 +530,13 @@ impl<'a> BlockRef<'a> {
         self.head() & MARK_EDITED
     }
 
-    /// The 24-bit clock of the last use.
+    /// The 24-bit access field.
     pub fn access(self) -> u32 {
         self.head() >> ACCESS_SHIFT
     }
 
-    /// Sets the access clock. Allowed through a shared view: any number of readers may race, and one of their
-    /// values wins. Writes only when the clock changed, so that hot keys stay in shared cache lines.
+    /// Sets the access field. Allowed through a shared view: any number of readers may race, and one of their
+    /// values wins. Writes only when it changes, so that hot keys stay in shared cache lines.
     #[inline]
     pub fn touch(self, access: u32) {
         let head = self.head();
