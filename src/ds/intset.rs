@@ -206,3 +206,143 @@ pub fn check(stored: &[u8]) -> bool {
         && (stored.len() - HEAD_BYTES).is_multiple_of(usize::from(stored[0]))
         && Intset::new(stored).iter().is_sorted_by(|a, b| a < b)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ds::raw::thin::ThinBytes;
+
+    const LIMITS: [i64; 6] = [0, 300, 0x7FFF, 0x8000, 0x7FFF_FFFF, 0x8000_0000];
+
+    fn value() -> impl Strategy<Value = i64> {
+        let near = |limit: i64| (limit - 2..=limit + 2).flat_map(|v| [v, -v]);
+        prop_oneof![
+            2 => proptest::sample::select(LIMITS.into_iter().flat_map(near).collect::<Vec<i64>>()),
+            8 => -20_i64..20,
+            1 => any::<i64>(),
+            1 => proptest::sample::select(vec![i64::MIN, i64::MAX]),
+        ]
+    }
+
+    fn compare(stored: &[u8], model: &BTreeSet<i64>) {
+        assert!(check(stored));
+        let set = Intset::new(stored);
+        assert_eq!((set.len(), set.is_empty()), (model.len(), model.is_empty()));
+        assert!(set.iter().eq(model.iter().copied()));
+        assert!(set.iter().rev().eq(model.iter().rev().copied()));
+        assert_eq!((set.min(), set.max()), (model.first().copied(), model.last().copied()));
+        for (i, value) in model.iter().enumerate() {
+            assert_eq!((set.get(i), set.position(*value)), (Some(*value), Some(i)));
+            for near in [value.saturating_sub(1), *value, value.saturating_add(1)] {
+                assert_eq!(set.contains(near), model.contains(&near));
+            }
+        }
+        assert_eq!(set.get(model.len()), None);
+        let back = (!model.is_empty()).then_some(stored);
+        assert_eq!(from_portable(&to_portable(stored)).as_deref(), back);
+    }
+
+    proptest! {
+        #[test]
+        fn edits_agree_with_a_model(steps in proptest::collection::vec((value(), 0..4), 1..80)) {
+            let (mut vec, mut thin) = (EMPTY.to_vec(), ThinBytes::from(&EMPTY[..]));
+            let mut model = BTreeSet::new();
+            for (value, kind) in steps {
+                match kind {
+                    0..2 => {
+                        let is_new = model.insert(value);
+                        prop_assert_eq!((add(&mut vec, value), add(&mut thin, value)), (is_new, is_new));
+                    }
+                    2 => {
+                        let was_there = model.remove(&value);
+                        prop_assert_eq!((remove(&mut vec, value), remove(&mut thin, value)), (was_there, was_there));
+                    }
+                    _ => {
+                        let (index, n) = (value.unsigned_abs() as usize % (model.len() + 1), 2);
+                        let gone: Vec<i64> = model.iter().copied().skip(index).take(n).collect();
+                        model.retain(|value| !gone.contains(value));
+                        let removed = (remove_at(&mut vec, index, n), remove_at(&mut thin, index, n));
+                        prop_assert_eq!(removed, (gone.len(), gone.len()));
+                    }
+                }
+                prop_assert_eq!(thin.bytes(), &vec[..]);
+                compare(&vec, &model);
+            }
+        }
+
+        #[test]
+        fn hostile_bytes_are_refused_or_sound(
+            values in proptest::collection::vec(value(), 0..8),
+            damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+            cut in proptest::option::of(any::<prop::sample::Index>()),
+        ) {
+            let mut set = EMPTY.to_vec();
+            for value in values {
+                add(&mut set, value);
+            }
+            let mut portable = to_portable(&set);
+            for (at, byte) in damage {
+                let at = at.index(portable.len());
+                portable[at] = byte;
+            }
+            if let Some(cut) = cut {
+                portable.truncate(cut.index(portable.len()));
+            }
+            if let Some(stored) = from_portable(&portable) {
+                compare(&stored, &Intset::new(&stored).iter().collect());
+                prop_assert_eq!(to_portable(&stored), portable);
+            }
+        }
+    }
+
+    /// As DUMP of Redis 8.0.6 shows them.
+    #[test]
+    fn bytes_are_those_of_redis() {
+        for (values, dumped) in [
+            (vec![1_i64, -5, 300], &[2, 0, 0, 0, 3, 0, 0, 0, 0xFB, 0xFF, 1, 0, 0x2C, 1][..]),
+            (vec![1, 70_000], &[4, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0x70, 0x11, 1, 0]),
+        ] {
+            let mut set = EMPTY.to_vec();
+            values.iter().for_each(|value| assert!(add(&mut set, *value)));
+            assert_eq!(to_portable(&set), dumped);
+        }
+    }
+
+    #[test]
+    fn unsound_bytes_are_refused() {
+        let sound = [2, 0, 0, 0, 2, 0, 0, 0, 1, 0, 2, 0];
+        assert_eq!(from_portable(&sound), Some(vec![2, 1, 0, 2, 0]));
+        for (at, byte, what) in [
+            (0, 3, "a width that is none"),
+            (0, 0, "no width"),
+            (1, 1, "a wide width"),
+            (4, 1, "a count too small"),
+            (4, 3, "a count too large"),
+            (7, 0x80, "a count that would wrap"),
+            (8, 2, "the same twice"),
+            (9, 1, "a descent"),
+        ] {
+            let mut bytes = sound;
+            bytes[at] = byte;
+            assert_eq!(from_portable(&bytes), None, "{what}");
+        }
+        assert_eq!(from_portable(&sound[..11]), None);
+        assert_eq!(from_portable(&[2, 0, 0, 0, 0, 0, 0, 0]), None);
+    }
+
+    #[test]
+    fn the_width_grows_only() {
+        let mut set = EMPTY.to_vec();
+        let widths = [(1, 2), (-32_769, 4), (i64::MAX, 8)].map(|(value, width)| {
+            add(&mut set, value);
+            Intset::new(&set).width() == width
+        });
+        assert_eq!(widths, [true; 3]);
+        assert!(remove(&mut set, i64::MAX) && !remove(&mut set, i64::MAX));
+        assert_eq!(Intset::new(&set).width(), 8);
+    }
+}
