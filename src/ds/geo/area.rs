@@ -151,3 +151,129 @@ fn steps_for(reach_m: f64, latitude: f64) -> u32 {
     steps -= i32::from(poleward > 66.0) + i32::from(poleward > 80.0);
     steps.clamp(1, STEPS_MAX as i32) as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(longitude: f64, latitude: f64) -> Point {
+        Point::new(longitude, latitude).unwrap()
+    }
+
+    fn ranges(area: &Area) -> Vec<(f64, f64)> {
+        area.score_ranges().collect()
+    }
+
+    #[test]
+    fn grids_grow_with_the_area_and_towards_the_poles() {
+        for (reach_m, latitude, steps) in [
+            (0.0, 0.0, 26),
+            (f64::MIN_POSITIVE, 0.0, 26),
+            (0.1, 0.0, 26),
+            (1.0, 0.0, 24),
+            (1000.0, 0.0, 14),
+            (1000.0, 66.0, 14),
+            (1000.0, -66.1, 13),
+            (1000.0, 80.1, 12),
+            (2e7, 0.0, 1),
+            (f64::INFINITY, 85.0, 1),
+            (-1.0, 0.0, 26),
+            (f64::NAN, 0.0, 1),
+        ] {
+            assert_eq!(steps_for(reach_m, latitude), steps, "{reach_m} {latitude}");
+        }
+    }
+
+    #[test]
+    fn no_cell_is_read_twice() {
+        // Two columns and two rows: four cells, each met several times.
+        let all = ranges(&Area::circle(at(1.0, 1.0), f64::INFINITY, Unit::M));
+        assert_eq!(all.len(), 4);
+        let size = (1_u64 << 50) as f64;
+        assert_eq!(all[0], (3.0 * size, 4.0 * size));
+        assert!(all.iter().all(|(first, end)| end - first == size));
+    }
+
+    #[test]
+    fn cells_that_the_area_does_not_reach_are_left_out() {
+        // Here a cell of 14 steps, which a kilometre asks for, is 2.4 km wide and 1.2 km high.
+        let cell = Cell::around(at(10.0, 10.0), 14);
+        let Bounds { west, south, east, north } = cell.bounds();
+        let found =
+            |longitude, latitude, radius| ranges(&Area::circle(at(longitude, latitude), radius, Unit::M));
+        let (middle_x, middle_y) = ((west + east) / 2.0, (south + north) / 2.0);
+        let all = |moves: &[(i32, i32)]| -> Vec<(f64, f64)> {
+            moves.iter().map(|&(columns, rows)| cell.moved(columns, rows).scores()).collect()
+        };
+        assert_eq!(found(middle_x, middle_y, 1000.0), all(&[(0, 0), (0, 1), (0, -1)]));
+        assert_eq!(found(west + 1e-6, south + 1e-6, 1000.0), all(&[(0, 0), (0, -1), (-1, 0), (-1, -1)]));
+        // On the border of two cells neither is left out.
+        assert_eq!(found(middle_x, middle_y, 0.0).len(), 4);
+        let inside = Point::from_score(cell.scores().0);
+        assert_eq!(found(inside.longitude, inside.latitude, 0.0).len(), 1);
+    }
+
+    #[test]
+    fn units_and_shapes() {
+        let middle = at(10.0, 50.0);
+        let north = at(10.0, 51.0);
+        let metres = latitude_distance_m(50.0, 51.0);
+        assert_eq!(Area::circle(middle, metres, Unit::M).distance_m(north), Some(metres));
+        assert_eq!(Area::circle(middle, metres * 0.999, Unit::M).distance_m(north), None);
+        assert!(Area::circle(middle, metres / 1000.0 * 1.001, Unit::Km).distance_m(north).is_some());
+        assert!(Area::rectangle(middle, 0.0, 2.0 * metres, Unit::M).distance_m(north).is_some());
+        assert!(Area::rectangle(middle, 1e9, 1.999 * metres, Unit::M).distance_m(north).is_none());
+        // A degree of longitude is shorter in the north than in the middle.
+        let width = Origin::new(at(10.0, 51.0)).distance_m(at(11.0, 51.0)) * 2.0;
+        assert!(Area::rectangle(middle, width * 1.001, 1e9, Unit::M).distance_m(at(11.0, 51.0)).is_some());
+        assert!(Area::rectangle(middle, width * 1.001, 1e9, Unit::M).distance_m(at(11.0, 50.0)).is_none());
+    }
+
+    proptest! {
+        /// Away from the poles and from the date line the ranges miss nothing.
+        #[test]
+        fn ranges_hold_every_place_of_the_area(
+            longitude in -150.0..150.0_f64,
+            latitude in -60.0..60.0_f64,
+            size_log in 0.0..5.7_f64,
+            wide in 0.1..1.0_f64,
+            east in -1.2..1.2_f64,
+            north in -1.2..1.2_f64,
+        ) {
+            let (middle, size_m) = (at(longitude, latitude), 10_f64.powf(size_log));
+            let degrees_lat = degrees(size_m / EARTH_RADIUS_M);
+            let point = at(
+                longitude + east * degrees_lat / radians(latitude).cos(),
+                latitude + north * degrees_lat,
+            );
+            let score = point.score();
+            let areas = [
+                Area::circle(middle, size_m, Unit::M),
+                Area::rectangle(middle, 2.0 * size_m * wide, 2.0 * size_m, Unit::M),
+                Area::rectangle(middle, 2.0 * size_m, 2.0 * size_m * wide, Unit::M),
+            ];
+            for area in areas {
+                let times = ranges(&area).iter().filter(|(first, end)| (*first..*end).contains(&score)).count();
+                let inside = area.distance_m(Point::from_score(score)).is_some();
+                prop_assert!(times == 1 || times == 0 && !inside, "{times} {inside}");
+            }
+        }
+
+        /// The quick test by latitude never contradicts the exact one.
+        #[test]
+        fn the_quick_test_is_no_stricter(
+            latitude in -85.0..85.0_f64,
+            radius_log in -1.0..7.5_f64,
+            near in -1e-7..1e-7_f64,
+            south: bool,
+        ) {
+            let (middle, radius) = (at(0.0, latitude), 10_f64.powf(radius_log));
+            let away = degrees(radius / EARTH_RADIUS_M) * (1.0 + near) * if south { -1.0 } else { 1.0 };
+            if let Some(point) = Point::new(0.0, latitude + away) {
+                let exact = super::super::distance::distance_m(middle, point) <= radius;
+                prop_assert_eq!(Area::circle(middle, radius, Unit::M).distance_m(point).is_some(), exact);
+            }
+        }
+    }
+}
