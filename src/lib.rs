@@ -15,6 +15,8 @@ pub mod config;
 
 pub mod host;
 
+pub mod rdb;
+
 pub mod store;
 
 pub mod cmd;

@@ -12,7 +12,7 @@ const FLOORS: &[&[&str]] = &[
     &["rt"],
     &["wire", "ds", "config"],
     &["host"],
-    &["store"],
+    &["store", "rdb"],
     &["cmd"],
     &["shard"],
     &["obs", "admin"],
