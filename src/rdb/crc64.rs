@@ -1,6 +1,6 @@
-//! The checksum of snapshots and DUMP payloads: CRC-64 with Jones's polynomial, in the variant that catalogues call
-//! CRC-64/REDIS (`ad93d23594c935a9`, reflected both ways, nothing inverted). The sum of pieces is the sum of the
-//! whole when each piece starts from its predecessor's sum.
+//! The checksum of snapshots and DUMP payloads: CRC-64 with Jones's polynomial, in the variant that
+//! catalogues call CRC-64/REDIS (`ad93d23594c935a9`, reflected both ways, nothing inverted). The sum of
+//! pieces is the sum of the whole when each piece starts from its predecessor's sum.
 use crc_fast::{CrcAlgorithm, Digest};
 
 /// Continues the checksum `seed` with `bytes`; a fresh checksum starts from 0.

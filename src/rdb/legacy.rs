@@ -1,10 +1,10 @@
-//! The packed blobs of old servers, read once from front to back: ziplist (small lists, hashes and sorted sets up to
-//! Redis 6.2) and zipmap (small hashes up to 2.4). We never write them.
+//! The packed blobs of old servers, read once from front to back: ziplist (small lists, hashes and sorted
+//! sets up to Redis 6.2) and zipmap (small hashes up to 2.4). We never write them.
 //!
-//! Both are iterators over hostile bytes. `open` looks at the frame; each step checks the entry that it hands out; the
-//! step after the last entry checks what can only be known then (counts, the offset of the last entry). So a blob is
-//! good when the iterator ends without an error, and a caller keeps nothing of a blob that was not good. Nothing is
-//! reserved here. Positions in errors count from the blob's start.
+//! Both are iterators over hostile bytes. `open` looks at the frame; each step checks the entry that it hands
+//! out; the step after the last entry checks what can only be known then (counts, the offset of the last
+//! entry). So a blob is good when the iterator ends without an error, and a caller keeps nothing of a blob
+//! that was not good. Nothing is reserved here. Positions in errors count from the blob's start.
 use super::reader::{Corrupt, SHORT};
 
 /// An entry of a ziplist.
@@ -32,9 +32,9 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], Corrupt> {
 
 /// A ziplist, as an iterator over its entries; it ends after an error.
 ///
-/// Layout, little endian unless said otherwise: the blob's length in 32 bits; the offset of the last entry in 32; the
-/// number of entries in 16, all ones for too many; the entries; a byte 255. An entry begins with the length of the one
-/// before it (a byte, or 254 and 32 bits), then has one of these bytes:
+/// Layout, little endian unless said otherwise: the blob's length in 32 bits; the offset of the last entry in
+/// 32; the number of entries in 16, all ones for too many; the entries; a byte 255. An entry begins with the
+/// length of the one before it (a byte, or 254 and 32 bits), then has one of these bytes:
 ///
 /// | first byte | content |
 /// |---|---|
@@ -77,7 +77,8 @@ impl<'a> Ziplist<'a> {
         }
     }
 
-    /// The most entries that there can be: an entry has two bytes. Room for them is in proportion to the blob.
+    /// The most entries that there can be: an entry has two bytes. Room for them is in proportion to the
+    /// blob.
     pub fn entries_max(&self) -> usize {
         (self.bytes.len() - self.at) / 2
     }
@@ -171,12 +172,12 @@ impl<'a> Iterator for Ziplist<'a> {
 
 impl std::iter::FusedIterator for Ziplist<'_> {}
 
-/// A zipmap, as an iterator over fields and values; it ends after an error. Fields may repeat: that is for the caller
-/// to see.
+/// A zipmap, as an iterator over fields and values; it ends after an error. Fields may repeat: that is for
+/// the caller to see.
 ///
-/// Layout: a byte with the number of fields, 254 for too many; the pairs; a byte 255. A pair is a field's length and
-/// bytes, a value's length, a byte with the number of unused bytes, the value's bytes, the unused bytes. A length is a
-/// byte, or 254 and 32 bits, little endian.
+/// Layout: a byte with the number of fields, 254 for too many; the pairs; a byte 255. A pair is a field's
+/// length and bytes, a value's length, a byte with the number of unused bytes, the value's bytes, the unused
+/// bytes. A length is a byte, or 254 and 32 bits, little endian.
 #[derive(Clone, Debug)]
 pub struct Zipmap<'a> {
     /// Without the byte 255 at the end.
@@ -277,7 +278,9 @@ mod tests {
         Ziplist::open(blob)?.collect()
     }
 
-    fn zipmap(blob: &[u8]) -> Result<Vec<(&[u8], &[u8])>, Corrupt> {
+    type Pair<'a> = (&'a [u8], &'a [u8]);
+
+    fn zipmap(blob: &[u8]) -> Result<Vec<Pair<'_>>, Corrupt> {
         Zipmap::open(blob)?.collect()
     }
 
@@ -300,7 +303,8 @@ mod tests {
         blob
     }
 
-    /// As an old server would: every integer in its shortest form. Element by element, with the long form for some.
+    /// As an old server would: every integer in its shortest form. Element by element, with the long form for
+    /// some.
     fn packed(elements: &[Element], long_before: bool) -> Vec<u8> {
         let (mut entries, mut last) = (Vec::new(), 0_usize);
         for element in elements {

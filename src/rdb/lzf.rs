@@ -1,8 +1,8 @@
 //! LZF, the compression of long strings in snapshots: Marc Lehmann's format, as liblzf writes it.
 //!
-//! The format is a row of items. An item's first byte below 32 begins a literal: that many bytes plus one follow.
-//! Any other first byte begins a copy of earlier output: its upper three bits are the length less two (the value 7
-//! adds a further byte to it), its lower five bits and the last byte are the distance less one.
+//! The format is a row of items. An item's first byte below 32 begins a literal: that many bytes plus one
+//! follow. Any other first byte begins a copy of earlier output: its upper three bits are the length less two
+//! (the value 7 adds a further byte to it), its lower five bits and the last byte are the distance less one.
 //! The output of [`decompress`] is never reserved on the input's word alone: an item cannot expand more than
 //! [`EXPANSION_MAX`] times, so a larger claim is refused first.
 
@@ -15,8 +15,8 @@ const COPY_MAX: usize = 264;
 const DISTANCE_MAX: usize = 1 << 13;
 /// What a compressed string must save to pay for its longer header.
 const SAVING_MIN: usize = 4;
-/// After this many positions without a match, one more position is skipped per step: incompressible bytes pass
-/// quickly.
+/// After this many positions without a match, one more position is skipped per step: incompressible bytes
+/// pass quickly.
 const PATIENCE: usize = 64;
 
 /// Compresses `input`; `None` when that would not save four bytes, or when the input has 4 GiB or more.
@@ -27,13 +27,16 @@ pub fn compress(input: &[u8]) -> Option<Vec<u8>> {
 
 /// As [`compress`], appending to `out`. When it returns false `out` is as before.
 pub fn compress_into(input: &[u8], out: &mut Vec<u8>) -> bool {
+    if input.len() <= SAVING_MIN {
+        return false;
+    }
     let start = out.len();
+    // Clearing the table is most of the work for a short input, so it grows with the input.
     let fits = match input.len() {
-        0..=SAVING_MIN => return false,
-        // Clearing the table is most of the work for a short input, so it grows with the input.
-        ..=256 => Packer::<256>::new(input, out).run(),
-        ..=8192 => Packer::<2048>::new(input, out).run(),
-        length if u32::try_from(length).is_ok() => Packer::<{ 1 << 14 }>::new(input, out).run(),
+        0..=64 => pack::<64>(input, out),
+        65..=256 => pack::<256>(input, out),
+        257..=8192 => pack::<4096>(input, out),
+        length if u32::try_from(length).is_ok() => pack::<{ 1 << 14 }>(input, out),
         _ => false,
     };
     if !fits {
@@ -42,27 +45,30 @@ pub fn compress_into(input: &[u8], out: &mut Vec<u8>) -> bool {
     fits
 }
 
-/// A greedy search for the last place with the same three bytes. `SLOTS` is a power of two.
+/// Compresses with a table of `SLOTS` places, a power of two; false when that does not pay.
+fn pack<const SLOTS: usize>(input: &[u8], out: &mut Vec<u8>) -> bool {
+    let limit = out.len() + (input.len() - SAVING_MIN);
+    // The most that is ever written: all of it as literals.
+    out.reserve(input.len() + input.len().div_ceil(LITERAL_MAX));
+    Packer { input, out, limit, places: &mut [0; SLOTS] }.run()
+}
+
+/// A greedy search for the last place with the same three bytes.
 struct Packer<'a, const SLOTS: usize> {
     input: &'a [u8],
     out: &'a mut Vec<u8>,
     /// Where `out` must not get beyond.
     limit: usize,
     /// By hash of three bytes, the last position that had them, plus one; 0 for none.
-    places: [u32; SLOTS],
+    places: &'a mut [u32; SLOTS],
 }
 
-impl<'a, const SLOTS: usize> Packer<'a, SLOTS> {
-    fn new(input: &'a [u8], out: &'a mut Vec<u8>) -> Self {
-        let limit = out.len() + (input.len() - SAVING_MIN);
-        Packer { input, out, limit, places: [0; SLOTS] }
-    }
-
+impl<const SLOTS: usize> Packer<'_, SLOTS> {
     /// False when the output would pass its limit.
-    fn run(mut self) -> bool {
+    fn run(&mut self) -> bool {
         let (mut at, mut literal_from, mut misses) = (0, 0, 0);
-        while at + COPY_MIN <= self.input.len() {
-            let Some(from) = self.earlier(at) else {
+        while let Some(key) = self.key(at) {
+            let Some(from) = self.earlier(at, key) else {
                 misses += 1;
                 at += 1 + misses / PATIENCE;
                 continue;
@@ -77,8 +83,8 @@ impl<'a, const SLOTS: usize> Packer<'a, SLOTS> {
             (literal_from, misses) = (at, 0);
             // Of the positions within a match the last two are worth remembering.
             for inside in [at - 2, at - 1] {
-                if inside + COPY_MIN <= self.input.len() {
-                    self.earlier(inside);
+                if let Some(key) = self.key(inside) {
+                    *self.place(key) = inside as u32 + 1;
                 }
             }
         }
@@ -86,30 +92,46 @@ impl<'a, const SLOTS: usize> Packer<'a, SLOTS> {
         self.out.len() <= self.limit
     }
 
-    /// The last position within reach that has the three bytes at `at`, which becomes the last one itself.
-    fn earlier(&mut self, at: usize) -> Option<usize> {
-        let key = &self.input[at..at + COPY_MIN];
-        let number = u32::from_be_bytes([0, key[0], key[1], key[2]]);
+    /// The three bytes at `at` as a number. `None` already when no fourth one follows: one load reads all of
+    /// them, and a match of the last three bytes would save nothing.
+    #[inline]
+    fn key(&self, at: usize) -> Option<u32> {
+        self.input.get(at..)?.first_chunk().map(|&bytes| u32::from_le_bytes(bytes) << 8)
+    }
+
+    /// Where the last position of these three bytes is remembered. Others may share it.
+    #[inline]
+    fn place(&mut self, key: u32) -> &mut u32 {
         // Fibonacci hashing: the product's upper bits.
-        let slot = number.wrapping_mul(2_654_435_761) >> (32 - SLOTS.ilog2());
-        let place = &mut self.places[slot as usize];
+        let slot = key.wrapping_mul(2_654_435_761) >> (32 - SLOTS.ilog2());
+        &mut self.places[slot as usize % SLOTS]
+    }
+
+    /// The last position within reach that has the three bytes at `at`, which becomes the last one itself.
+    #[inline]
+    fn earlier(&mut self, at: usize, key: u32) -> Option<usize> {
+        let place = self.place(key);
         let from = (*place as usize).checked_sub(1);
         *place = at as u32 + 1;
-        from.filter(|&from| at - from <= DISTANCE_MAX && self.input[from..from + COPY_MIN] == *key)
+        from.filter(|&from| at - from <= DISTANCE_MAX && self.key(from) == Some(key))
     }
 
     /// How many bytes at `from` and `at` are the same, when the first three are.
+    #[inline]
     fn match_length(&self, from: usize, at: usize) -> usize {
         let max = COPY_MAX.min(self.input.len() - at);
-        let (left, right) = (&self.input[from..from + max], &self.input[at..at + max]);
+        let (left, right) = (&self.input[from + COPY_MIN..from + max], &self.input[at + COPY_MIN..at + max]);
+        let (left_words, left_rest) = left.as_chunks::<8>();
+        let (right_words, right_rest) = right.as_chunks::<8>();
         let mut same = COPY_MIN;
-        for (l, r) in left[COPY_MIN..].chunks_exact(8).zip(right[COPY_MIN..].chunks_exact(8)) {
-            if l != r {
-                break;
+        for (l, r) in left_words.iter().zip(right_words) {
+            let difference = u64::from_le_bytes(*l) ^ u64::from_le_bytes(*r);
+            if difference != 0 {
+                return same + difference.trailing_zeros() as usize / 8;
             }
             same += 8;
         }
-        same + left[same..].iter().zip(&right[same..]).take_while(|(l, r)| l == r).count()
+        same + left_rest.iter().zip(right_rest).take_while(|(l, r)| l == r).count()
     }
 
     fn put_literal(&mut self, from: usize, to: usize) {
@@ -174,7 +196,8 @@ fn read_copy(first: u8, tail: &[u8]) -> Option<(usize, usize, &[u8])> {
 fn copy_back(out: &mut Vec<u8>, distance: usize, length: usize) {
     let start = out.len() - distance;
     let mut left = length;
-    // What lies from `start` on is a whole number of periods until the last round, so each round may double it.
+    // What lies from `start` on is a whole number of periods until the last round, so each round may double
+    // it.
     while left > 0 {
         let piece = left.min(out.len() - start);
         out.extend_from_within(start..start + piece);

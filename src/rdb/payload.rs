@@ -1,6 +1,6 @@
-//! The envelope of DUMP: what was dumped, the format's version in two bytes, the CRC-64 of all that in eight, both
-//! little endian. RESTORE and FUNCTION RESTORE open it. (A checksum of 0 is not special here as it is at the end of
-//! a snapshot file: Redis compares it like any other.)
+//! The envelope of DUMP: what was dumped, the format's version in two bytes, the CRC-64 of all that in eight,
+//! both little endian. RESTORE and FUNCTION RESTORE open it. (A checksum of 0 is not special here as it is at
+//! the end of a snapshot file: Redis compares it like any other.)
 use super::crc64::crc64;
 
 /// The version that we write: Redis 8.0's.

@@ -1,9 +1,9 @@
 //! Reads the scalars of the snapshot format from a slice of hostile bytes.
 //!
-//! Invariants: the position never passes the end; nothing is reserved before the input was found to back the claim
-//! (a raw string is borrowed, a compressed one is bounded by [`lzf::EXPANSION_MAX`] times its bytes, and counts come
-//! from [`Reader::count`], which compares them with the bytes that are left). After a refusal the position is
-//! unspecified; a caller gives up.
+//! Invariants: the position never passes the end; nothing is reserved before the input was found to back the
+//! claim (a raw string is borrowed, a compressed one is bounded by [`lzf::EXPANSION_MAX`] times its bytes,
+//! and counts come from [`Reader::count`], which compares them with the bytes that are left). After a refusal
+//! the position is unspecified; a caller gives up.
 use super::lzf;
 use crate::base::num;
 use std::borrow::Cow;
@@ -126,8 +126,8 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A time in milliseconds since 1970. (Before version 9 it was in the writer's byte order; a big endian writer
-    /// of that age is not supported.)
+    /// A time in milliseconds since 1970. (Before version 9 it was in the writer's byte order; a big endian
+    /// writer of that age is not supported.)
     pub fn time_ms(&mut self) -> Result<i64, Corrupt> {
         self.array().map(i64::from_le_bytes)
     }
@@ -150,8 +150,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A number in the form of a length, of any size: half an ID of a stream, a counter. What it counts is not
-    /// checked against the input: for that take [`Self::count`].
+    /// A number in the form of a length, of any size: half an ID of a stream, a counter. What it counts is
+    /// not checked against the input: for that take [`Self::count`].
     pub fn length(&mut self) -> Result<u64, Corrupt> {
         let start = self.position;
         match self.prefix()? {
@@ -162,8 +162,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number of elements that follow and take `bytes_min_each` bytes at least (0 counts as 1). A count that the
-    /// rest of the input cannot hold is refused, so a caller may reserve room for it.
+    /// A number of elements that follow and take `bytes_min_each` bytes at least (0 counts as 1). A count
+    /// that the rest of the input cannot hold is refused, so a caller may reserve room for it.
     pub fn count(&mut self, bytes_min_each: usize) -> Result<usize, Corrupt> {
         let start = self.position;
         let count = self.length()?;
@@ -214,8 +214,9 @@ impl<'a> Reader<'a> {
         self.array().map(f64::from_le_bytes)
     }
 
-    /// A double as text behind a byte with its length, or one of three bytes for what has no digits. It may be NaN.
-    /// The text must be a number as a whole (Redis stops at the first byte that is none, which no writer used).
+    /// A double as text behind a byte with its length, or one of three bytes for what has no digits. It may
+    /// be NaN. The text must be a number as a whole (Redis stops at the first byte that is none, which no
+    /// writer used).
     pub fn double_text(&mut self) -> Result<f64, Corrupt> {
         let start = self.position;
         match self.u8()? {
@@ -347,7 +348,8 @@ mod tests {
         assert_eq!(corrupt::<()>(7, SHORT).unwrap_err().to_string(), "the input ends early at byte 7");
     }
 
-    /// Reads everything in turn until something is refused; the sum of what was handed out and was not borrowed.
+    /// Reads everything in turn until something is refused; the sum of what was handed out and was not
+    /// borrowed.
     fn drain(bytes: &[u8], order: &[u8]) -> usize {
         let mut reader = Reader::new(bytes);
         let mut owned = 0;

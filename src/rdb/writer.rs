@@ -1,5 +1,5 @@
-//! Writes the scalars of the snapshot format to a buffer, in the same forms that Redis chooses: the shortest length,
-//! an integer for a string that is the text of one, compression for a long string that gains from it.
+//! Writes the scalars of the snapshot format to a buffer, in the same forms that Redis chooses: the shortest
+//! length, an integer for a string that is the text of one, compression for a long string that gains from it.
 //! Whatever is written [`super::Reader`] reads back.
 use super::lzf;
 use crate::base::num;
@@ -84,8 +84,8 @@ impl Writer {
         }
     }
 
-    /// A string: as an integer if it is the canonical text of one of 32 bits, else compressed if that is on and
-    /// pays, else as it is.
+    /// A string: as an integer if it is the canonical text of one of 32 bits, else compressed if that is on
+    /// and pays, else as it is.
     pub fn string(&mut self, bytes: &[u8]) {
         if bytes.len() <= INTEGER_LEN_MAX && num::parse_i64(bytes).is_some_and(|value| self.short(value)) {
             return;
