@@ -5,6 +5,7 @@ pub mod intset;
 pub mod lcs;
 pub mod list;
 pub mod listpack;
+pub mod lzf;
 pub mod object;
 pub mod packed;
 pub mod raw;
