@@ -9,3 +9,4 @@ pub mod lzf;
 pub mod object;
 pub mod packed;
 pub mod raw;
+pub mod table;
