@@ -81,6 +81,12 @@ fn weight(record_bytes: usize) -> usize {
     record_bytes.min(RECORD_WEIGHT_MAX)
 }
 
+impl std::fmt::Debug for PackedTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.iter().map(|record| (record.key(), record.value()))).finish()
+    }
+}
+
 impl PackedTable {
     /// An empty table.
     pub fn new(layout: Layout) -> PackedTable {
