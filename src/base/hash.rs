@@ -63,6 +63,12 @@ impl KeyHash {
         (self.0 >> 24) as u16
     }
 
+    /// All 64 bits.
+    #[inline]
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+
     /// The top [`PREFIX_BITS`] bits, which the directory consumes from the most significant one down.
     #[inline]
     pub fn prefix(self) -> u32 {

@@ -3,3 +3,4 @@ pub mod bits;
 pub mod lcs;
 pub mod packed;
 pub mod raw;
+pub mod sorted;
