@@ -9,4 +9,5 @@ pub mod lzf;
 pub mod object;
 pub mod packed;
 pub mod raw;
+pub mod sorted;
 pub mod table;
