@@ -515,6 +515,59 @@ impl<'a> BlockMut<'a> {
         }
     }
 
+    /// Puts `insert` in the place of the `remove` bytes at `at` of a value stored as bytes, without moving the block.
+    /// `false`: there is no room for that in its place, or the value is no bytes; nothing changed.
+    ///
+    /// # Panics
+    /// When `at + remove` lies beyond the end.
+    pub fn splice_in_place(&mut self, at: usize, remove: usize, insert: &[u8]) -> bool {
+        let Some(bytes) = self.bytes_mut() else { return false };
+        let old = bytes.len();
+        let tail = old.checked_sub(at + remove).expect("a splice within the bytes");
+        let len = at + insert.len() + tail;
+        let fits = if len < old { self.may_shrink(len) } else { self.grow_in_place(len) };
+        let Some(bytes) = self.bytes_mut().filter(|_| fits) else { return false };
+        bytes.copy_within(at + remove..old, at + insert.len());
+        bytes[at..at + insert.len()].copy_from_slice(insert);
+        if len < old {
+            self.shrink_in_place(len);
+        }
+        true
+    }
+
+    /// Whether a value of bytes can become `len` bytes, which is less, in its place.
+    fn may_shrink(&self, len: usize) -> bool {
+        let view = self.view();
+        match view.form() {
+            FORM_HEAP => true,
+            FORM_INT => false,
+            form => {
+                // SAFETY: the form is an inline one.
+                let (old, _) = unsafe { inline_span(form, view.value_at()) };
+                let need = view.bytes_needed() - (old - len);
+                inline_code_bytes(len) == inline_code_bytes(old) && room_for(need, view.head()) == view.room()
+            }
+        }
+    }
+
+    /// Cuts a value of bytes to `len`, which [`BlockMut::may_shrink`] allowed.
+    fn shrink_in_place(&mut self, len: usize) {
+        let view = self.view();
+        let at = view.value_at().cast_mut();
+        if view.form() == FORM_HEAP {
+            // SAFETY: the vector is taken out, cut and written back before anything can observe it.
+            unsafe {
+                let mut v = read_vec(at);
+                v.truncate(len);
+                write_vec(at, v);
+            }
+        } else {
+            // SAFETY: the code keeps its width, so bytes stay in place. Checked by: `splices_in_place` (Miri).
+            unsafe { put_inline_code(at, len) };
+            self.set_head(FORM_MASK, inline_form(len));
+        }
+    }
+
     /// Grows a value stored as bytes to `len` bytes (new ones zero) without moving the block, where that is
     /// possible: always for heap vectors, for inline values while their size class has room.
     pub fn grow_in_place(&mut self, len: usize) -> bool {
@@ -745,5 +798,35 @@ mod tests {
             prop_assert_eq!(block.view().deadline_ms(), Some(9));
             prop_assert_eq!(block.view().key(), b"some key");
         }
+
+        #[test]
+        fn splices_in_place(
+            sizes in (0usize..900, prop_oneof![Just(0usize), Just(20_000)]),
+            slack in any::<bool>(),
+            steps in proptest::collection::vec((any::<u16>(), any::<u16>(), 0usize..40), 1..30),
+        ) {
+            let mut model = vec![1u8; sizes.0 + sizes.1];
+            let marks = if slack { MARK_SLACK } else { 0 };
+            let mut block = Block::new(b"some key", NewValue::Bytes(&model), Some(9), 3, marks);
+            for (n, (at, remove, insert)) in steps.into_iter().enumerate() {
+                let at = usize::from(at) % (model.len() + 1);
+                let remove = usize::from(remove % 50) % (model.len() - at + 1);
+                let insert = vec![n as u8; insert];
+                let same = remove == insert.len();
+                let spliced = block.view_mut().splice_in_place(at, remove, &insert);
+                prop_assert!(spliced || !same);
+                if spliced {
+                    drop(model.splice(at..at + remove, insert));
+                }
+                prop_assert_eq!(value_of(block.view()), model.clone());
+                prop_assert_eq!((block.view().key(), block.view().deadline_ms()), (&b"some key"[..], Some(9)));
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_not_spliced() {
+        let mut block = Block::new(b"key", NewValue::Int(5), None, 0, 0);
+        assert!(!block.view_mut().splice_in_place(0, 0, b"x"));
     }
 }
