@@ -485,6 +485,7 @@ impl Session {
                 return Some(Stop::Barrier);
             }
             door.conn(row, &mut self.client, args, &mut self.out);
+            local.heed_settings(round.store);
             self.out.protocol = self.client.caller.protocol;
             return (self.client.wish != Wish::None).then_some(Stop::Wish);
         }
@@ -572,6 +573,7 @@ impl Session {
         let mut stores: Vec<Option<&mut Store>> = (0..local.shared.shards()).map(|_| None).collect();
         for (holder, shard) in held.iter_mut().zip(set) {
             holder.now = now;
+            local.heed_settings(holder);
             stores[usize::from(*shard)] = Some(&mut **holder);
         }
         let limits = Limits { bulk_bytes_max: u64::MAX, unauthenticated: false };

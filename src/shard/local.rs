@@ -144,11 +144,18 @@ impl Local {
     pub fn enter(&self) -> Option<Owner<'_, Store>> {
         let mut store = self.shared.cells[self.id].enter()?;
         store.now = Now::read();
+        self.heed_settings(&mut store);
+        Some(store)
+    }
+
+    /// Makes a store follow the settings in force: whoever gets at a store does this first, and again behind a command
+    /// that may have changed settings.
+    #[inline]
+    pub fn heed_settings(&self, store: &mut Store) {
         if store.settings_version != self.shared.host.settings_version() {
             store.refresh_settings(&self.shared.host);
             self.shared.set_in_place(&store.settings);
         }
-        Some(store)
     }
 
     /// Notes that a write of replies began; it ends with what this returns.
