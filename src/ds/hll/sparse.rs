@@ -145,8 +145,6 @@ impl Cursor {
             } else if before.is_none() && self.at != HEADER_BYTES {
                 // The run before the cursor is not known.
                 return Cursor::START.find(value, index);
-            } else if next.at > value.len() {
-                break;
             } else {
                 return Ok((before, here, run));
             }
@@ -179,7 +177,13 @@ pub(super) fn raise(
     push_run(&mut window, run.rank, place.index - here.first);
     push_run(&mut window, place.rank, 1);
     push_run(&mut window, run.rank, here.first + run.len - 1 - place.index);
-    let replaced = here.at - start.at + run.bytes;
+    let end = (here.at + run.bytes).min(bytes.len());
+    if end < here.at + run.bytes {
+        // The second byte of an XZERO is cut off. What takes its place is cut, too, and so of the same length as
+        // elsewhere.
+        window.pop();
+    }
+    let replaced = end - start.at;
     let len = bytes.len() + window.len() - replaced;
     if window.len() > replaced && len as u64 > bytes_max {
         return Ok((Outcome::Full, from));
