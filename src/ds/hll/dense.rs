@@ -30,63 +30,98 @@ pub(super) fn raise(registers: &mut Packed, place: Place) -> bool {
     true
 }
 
-/// Several tables, so that equal neighbours do not wait for each other's count.
-type Tables = [Histogram; 4];
+/// How often each pair of neighbours occurs, the first one in the lower six bits. Counting pairs takes half as many
+/// steps as counting registers, and two tables keep equal pairs from waiting for each other's count.
+struct Pairs([[u16; PAIRS]; 2]);
 
-fn sum(tables: &Tables) -> Histogram {
-    std::array::from_fn(|value| tables.iter().map(|table| table[value]).sum())
+const PAIRS: usize = REGISTER_VALUES * REGISTER_VALUES;
+
+impl Pairs {
+    /// Counts four pairs, each in the lower bits of a part of `part_bits` bits.
+    #[inline(always)]
+    fn count(&mut self, four: u64, part_bits: usize) {
+        for n in 0..4 {
+            self.0[n % 2][(four >> (n * part_bits)) as usize % PAIRS] += 1;
+        }
+    }
+
+    fn histogram(&self) -> Histogram {
+        let [left, right] = &self.0;
+        let (mut histogram, mut first) = ([0; REGISTER_VALUES], [0u16; REGISTER_VALUES]);
+        let (left, _) = left.as_chunks::<REGISTER_VALUES>();
+        let (right, _) = right.as_chunks::<REGISTER_VALUES>();
+        for ((left, right), second) in left.iter().zip(right).zip(&mut histogram) {
+            let mut sum = 0;
+            for ((left, right), first) in left.iter().zip(right).zip(&mut first) {
+                *first += left + right;
+                sum += left + right;
+            }
+            *second = u32::from(sum);
+        }
+        histogram.iter_mut().zip(first).for_each(|(all, first)| *all += u32::from(first));
+        histogram
+    }
 }
 
 /// How many registers have each value.
 pub(super) fn histogram(registers: &Packed) -> Histogram {
-    let mut tables = [[0; REGISTER_VALUES]; 4];
-    for group in registers.as_chunks::<3>().0 {
-        let word = word_of(group);
-        for (n, table) in tables.iter_mut().enumerate() {
-            table[(word >> (6 * n) & MASK) as usize] += 1;
+    let mut pairs = Pairs([[0; PAIRS]; 2]);
+    for run in registers.as_chunks::<24>().0 {
+        let (words, _) = run.as_chunks::<8>();
+        let [a, b, c]: [u64; 3] = std::array::from_fn(|n| u64::from_le_bytes(words[n]));
+        for four in [a, a >> 48 | b << 16, b >> 32 | c << 32, c >> 16] {
+            pairs.count(four, 12);
         }
     }
-    sum(&tables)
+    pairs.histogram()
 }
 
-/// [`histogram`] of registers that are one byte each.
+/// [`histogram`] of registers that are one byte each, below 64.
 pub(super) fn histogram_of_bytes(registers: &[u8; REGISTERS]) -> Histogram {
-    let mut tables = [[0; REGISTER_VALUES]; 4];
-    for group in registers.as_chunks::<4>().0 {
-        for (table, value) in tables.iter_mut().zip(group) {
-            table[usize::from(*value) % REGISTER_VALUES] += 1;
-        }
+    let mut pairs = Pairs([[0; PAIRS]; 2]);
+    for eight in registers.as_chunks::<8>().0 {
+        pairs.count(join_pairs(u64::from_le_bytes(*eight)), 16);
     }
-    sum(&tables)
+    pairs.histogram()
 }
 
-/// Eight registers in 48 bits, spread to a byte each. In three steps everything in the upper half of a part moves to
-/// the middle of a part a third wider.
-fn spread(six: &[u8; 6]) -> [u8; 8] {
-    let [a, b, c, d, e, f] = *six;
-    let halves = u64::from_le_bytes([a, b, c, 0, d, e, f, 0]);
-    let quarters = halves & 0x0000_0FFF_0000_0FFF | (halves & 0x00FF_F000_00FF_F000) << 4;
-    let bytes = quarters & 0x003F_003F_003F_003F | (quarters & 0x0FC0_0FC0_0FC0_0FC0) << 2;
-    bytes.to_le_bytes()
+/// Four registers in the lower 24 bits, spread to a byte each.
+#[inline(always)]
+fn spread(word: u32) -> [u8; 4] {
+    (word & MASK | (word & MASK << 6) << 2 | (word & MASK << 12) << 4 | (word & MASK << 18) << 6)
+        .to_le_bytes()
 }
 
-/// Undoes [`spread`].
-fn squeeze(eight: &[u8; 8]) -> [u8; 6] {
-    let bytes = u64::from_le_bytes(*eight);
-    let quarters = bytes & 0x003F_003F_003F_003F | (bytes & 0x3F00_3F00_3F00_3F00) >> 2;
-    let halves = quarters & 0x0000_0FFF_0000_0FFF | (quarters & 0x0FFF_0000_0FFF_0000) >> 4;
-    let [a, b, c, _, d, e, f, _] = halves.to_le_bytes();
-    [a, b, c, d, e, f]
+/// Eight registers of a byte each, every two of them together in the lower bits of 16.
+#[inline(always)]
+fn join_pairs(eight: u64) -> u64 {
+    eight & 0x003F_003F_003F_003F | (eight & 0x3F00_3F00_3F00_3F00) >> 2
 }
 
-/// Raises `union` to `registers`, register by register. The bytes are compared in longer runs than they are spread, so
-/// that the compiler takes many at a time.
+/// Eight registers of a byte each in the lower 48 bits.
+#[inline(always)]
+fn squeeze(eight: &[u8; 8]) -> u64 {
+    let pairs = join_pairs(u64::from_le_bytes(*eight));
+    let fours = pairs & 0x0000_0FFF_0000_0FFF | (pairs & 0x0FFF_0000_0FFF_0000) >> 4;
+    fours & 0xFF_FFFF | fours >> 8 & 0xFFFF_FF00_0000
+}
+
+/// Raises `union` to `registers`, register by register.
+///
+/// The groups are read into words first and then treated alike, many at a time, which is a form that the compiler turns
+/// into vector instructions. A word reads a byte more than its group has, so the last one reads from the byte in front.
 pub(super) fn merge(union: &mut [u8; REGISTERS], registers: &Packed) {
-    let (runs, _) = union.as_chunks_mut::<128>();
-    for (run, packed) in runs.iter_mut().zip(registers.as_chunks::<96>().0) {
-        let mut bytes = [0; 128];
-        for (eight, six) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(packed.as_chunks::<6>().0) {
-            *eight = spread(six);
+    const GROUPS: usize = 16;
+    let (runs, _) = union.as_chunks_mut::<{ GROUPS * 4 }>();
+    for (run, packed) in runs.iter_mut().zip(registers.as_chunks::<{ GROUPS * 3 }>().0) {
+        let word = |at: usize| packed[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        let mut words = [0; GROUPS];
+        for (n, group) in words.iter_mut().enumerate() {
+            *group = if n == GROUPS - 1 { word(n * 3 - 1) >> 8 } else { word(n * 3) };
+        }
+        let mut bytes = [0; GROUPS * 4];
+        for (four, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+            *four = spread(word);
         }
         for (register, byte) in run.iter_mut().zip(&bytes) {
             *register = (*register).max(*byte);
@@ -94,11 +129,16 @@ pub(super) fn merge(union: &mut [u8; REGISTERS], registers: &Packed) {
     }
 }
 
-/// Sets all registers.
+/// Sets all registers. The bits of a byte above the sixth are left out.
 pub(super) fn pack(registers: &mut Packed, bytes: &[u8; REGISTERS]) {
-    let (groups, _) = registers.as_chunks_mut::<6>();
-    for (six, eight) in groups.iter_mut().zip(bytes.as_chunks::<8>().0) {
-        *six = squeeze(eight);
+    let (runs, _) = registers.as_chunks_mut::<24>();
+    for (run, bytes) in runs.iter_mut().zip(bytes.as_chunks::<32>().0) {
+        let (eights, _) = bytes.as_chunks::<8>();
+        let [a, b, c, d]: [u64; 4] = std::array::from_fn(|n| squeeze(&eights[n]));
+        let words = [a | b << 48, b >> 16 | c << 32, c >> 32 | d << 16];
+        for (packed, word) in run.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *packed = word.to_le_bytes();
+        }
     }
 }
 
