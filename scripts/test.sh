@@ -1,6 +1,7 @@
 #!/bin/sh
-# Runs everything that must pass: format, lints, unit tests, the tidy test, the server over the wire, the size sweep, the
-# differential tests against redis-server, loom on the latch, the Tcl suite where there is one, a smoke run of the fuzz targets.
+# Runs everything that must pass: format, lints, unit tests, the tidy test, the server over the wire, the size sweep,
+# the differential tests against redis-server, loom on the latch, the Tcl suite where there is one, a smoke run of the
+# fuzz targets.
 #
 #   scripts/test.sh            everything
 #   scripts/test.sh wire diff  only these steps

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cases::{Case, Family};
+use cases::{Case, Family, Fill};
 use measure::{Bench, Unknown};
 use support::Server;
 use template::Place;
@@ -73,13 +73,8 @@ impl Sweep {
     }
 
     fn fill_all(&mut self) -> Result<Vec<Costs>, Unknown> {
-        let named = |f: &cases::Fill| Costs {
-            name: format!("filling by {}", f.head),
-            order: f.order,
-            visits: 1,
-            points: Vec::new(),
-        };
-        let mut all: Vec<Costs> = self.family.fills.iter().map(named).collect();
+        let costs = |f: &Fill| Costs::of_filling(f.head, f.order);
+        let mut all: Vec<Costs> = self.family.fills.iter().map(costs).collect();
         for place in &mut self.places {
             self.bench.clear(place);
             for (fill, costs) in self.family.fills.iter().zip(&mut all) {
@@ -95,8 +90,7 @@ impl Sweep {
     }
 
     fn measure(&mut self, case: &Case) -> Result<Costs, Unknown> {
-        let mut costs =
-            Costs { name: case.measured.into(), order: case.order, visits: case.visits, points: Vec::new() };
+        let mut costs = Costs::of_command(case.measured, case.order, case.visits);
         for place in &mut self.places {
             costs.points.push((place.size, self.bench.cost_ns(place, case)?));
         }

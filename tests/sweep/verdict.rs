@@ -25,10 +25,12 @@ const LINEAR_SLACK: f64 = 2.5;
 /// Elements that share one step of [`Order::Nodes`], at least.
 const NODE_ELEMENTS_MIN: f64 = 32.0;
 
-/// A cost below this counts as this, for each element that a command visits: in a small place all of them are in the
-/// cache, in a large one each step to one is a miss, so a ratio tells nothing there. A nanosecond for each of a
+/// A command's cost below this counts as this, for each element that it visits: in a small place all of them are in
+/// the cache, in a large one each step to one is a miss, so a ratio tells nothing there. A nanosecond for each of a
 /// million elements is a thousand times more.
 const FLOOR_NS: f64 = 1_000.0;
+/// The same for an element of a filling, which shares a command with others.
+const FILLING_FLOOR_NS: f64 = 250.0;
 
 impl Order {
     /// The permitted ratio of costs when sizes have the ratio `sizes`.
@@ -58,17 +60,26 @@ pub struct Costs {
     pub name: String,
     /// What is documented.
     pub order: Order,
-    /// Elements that the command visits, far from each other.
-    pub visits: usize,
+    /// A cost below this counts as this.
+    pub floor_ns: f64,
     /// Size and cost in nanoseconds, by ascending size.
     pub points: Vec<(usize, f64)>,
 }
 
 impl Costs {
+    /// A command that visits a number of elements, far from each other; not measured yet.
+    pub fn of_command(name: &str, order: Order, visits: usize) -> Costs {
+        Costs { name: name.into(), order, floor_ns: FLOOR_NS * visits as f64, points: Vec::new() }
+    }
+
+    /// An element of a filling; not measured yet.
+    pub fn of_filling(command: &str, order: Order) -> Costs {
+        Costs { name: format!("filling by {command}"), order, floor_ns: FILLING_FLOOR_NS, points: Vec::new() }
+    }
+
     /// The cost at the largest size over the cost at the smallest.
     pub fn growth(&self) -> f64 {
-        let floor_ns = FLOOR_NS * self.visits as f64;
-        let cost = |point: Option<&(usize, f64)>| point.map_or(floor_ns, |p| p.1.max(floor_ns));
+        let cost = |point: Option<&(usize, f64)>| point.map_or(0.0, |p| p.1).max(self.floor_ns);
         cost(self.points.last()) / cost(self.points.first())
     }
 
@@ -110,7 +121,7 @@ mod tests {
     use super::*;
 
     fn costs(order: Order, points: &[(usize, f64)]) -> Costs {
-        Costs { name: "X".into(), order, visits: 1, points: points.to_vec() }
+        Costs { points: points.to_vec(), ..Costs::of_command("X", order, 1) }
     }
 
     fn grows(order: Order, from: f64, to: f64) -> bool {
@@ -144,10 +155,16 @@ mod tests {
         assert!(grows(Order::Constant, 20.0, 3_900.0));
         assert!(!grows(Order::Constant, 20.0, 4_100.0));
         assert!(!grows(Order::Constant, 1_100.0, 4_600.0));
-        let mut many = costs(Order::Constant, &[(1_000, 20.0), (1_000_000, 39_000.0)]);
-        assert!(!many.is_fine());
-        many.visits = 10;
-        assert!(many.is_fine());
+        let points = vec![(1_000, 20.0), (1_000_000, 39_000.0)];
+        let fine = |visits| {
+            Costs { points: points.clone(), ..Costs::of_command("X", Order::Constant, visits) }.is_fine()
+        };
+        assert!(fine(10) && !fine(9));
+        let filling = |ns| Costs {
+            points: vec![(1_000, 20.0), (1_000_000, ns)],
+            ..Costs::of_filling("X", Order::Constant)
+        };
+        assert!(filling(990.0).is_fine() && !filling(1_010.0).is_fine());
     }
 
     #[test]
