@@ -169,7 +169,7 @@ impl Tree {
         let id = self.new_leaf(records);
         relocate(self.records(id), beside, id, index);
         let parent = self.parent_of_leaf(beside);
-        let right = record::read(self.records(if after { id } else { beside }), 0).score;
+        let right = record::read(self.records(if after { id } else { beside }), 0).score();
         let members = count as u64;
         let node = self.node_mut(parent);
         let slot = node.slot_of(beside);

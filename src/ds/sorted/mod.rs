@@ -138,7 +138,7 @@ impl SortedTable {
             self.index.find(hash, |leaf| Some((leaf, record::find(self.tree.records(leaf), member)?)));
         found.map(|(entry, (leaf, (before, at, record)))| {
             let run = Run { from: at, to: record.end, records: 1 };
-            Found { entry, leaf, run, before, score: record.score }
+            Found { entry, leaf, run, before, score: record.score() }
         })
     }
 
@@ -258,10 +258,10 @@ impl SortedTable {
             let records = self.tree.records(spot.leaf);
             while run.to < records.len() && run.records < left {
                 let record = record::read(records, run.to);
-                each(record.member, record.score);
+                each(record.member, record.score());
                 self.index.forget(hash_of(record.member), spot.leaf);
                 run = Run { to: record.end, records: run.records + 1, ..run };
-                highest = record.score;
+                highest = record.score();
             }
             self.tree.remove_run(spot.leaf, run, &mut self.index);
             self.len -= run.records;
@@ -292,7 +292,7 @@ impl SortedTable {
         (rank < self.len).then(|| {
             let (spot, _) = self.tree.at_rank(rank);
             let record = record::read(self.tree.records(spot.leaf), spot.at);
-            (record.member, record.score)
+            (record.member, record.score())
         })
     }
 
@@ -348,7 +348,7 @@ impl SortedTable {
             for (window, leaf) in self.index.distinct(bucket) {
                 for (_, record) in record::walk(self.tree.records(leaf)) {
                     if bucket.has(hash_of(record.member), window) {
-                        each(record.member, record.score);
+                        each(record.member, record.score());
                         shown += 1;
                     }
                 }
