@@ -16,6 +16,8 @@ const CODE_BYTE: usize = 62;
 const CODE_WORD: usize = 63;
 /// Longest member whose length takes one byte more.
 const BYTE_MAX: usize = CODE_BYTE + 255;
+/// Bytes of a leaf that are asked for at once; longer leaves hold a single record.
+const FETCH_BYTES_MAX: usize = 1024;
 /// The bytes of a score that each class keeps.
 const MASKS: [u64; 4] = [!0 << 48, !0 << 32, !0 << 16, !0];
 
@@ -99,9 +101,17 @@ fn short_top(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(top)
 }
 
+/// Asks for all cache lines of a leaf at once. A walk alone would wait for one after another, since each record's
+/// place follows from the one before.
+#[inline]
+fn fetch(bytes: &[u8]) {
+    std::hint::black_box(bytes.iter().take(FETCH_BYTES_MAX).step_by(64).fold(0, |all, byte| all | byte));
+}
+
 /// Offset of the first record that does not precede `target`, and how many do.
 #[inline]
 pub(super) fn seek(bytes: &[u8], target: &impl Target) -> (usize, usize) {
+    fetch(bytes);
     let (mut at, mut passed) = (0, 0);
     while at < bytes.len() {
         let record = read(bytes, at);
@@ -116,6 +126,7 @@ pub(super) fn seek(bytes: &[u8], target: &impl Target) -> (usize, usize) {
 /// Offset of the record after `count` others.
 #[inline]
 pub(super) fn skip(bytes: &[u8], from: usize, count: usize) -> usize {
+    fetch(bytes);
     (0..count).fold(from, |at, _| read(bytes, at).end)
 }
 
@@ -134,6 +145,7 @@ pub(super) fn walk(bytes: &[u8]) -> impl Iterator<Item = (usize, Record<'_>)> {
 /// The record of `member`: how many come before it, its offset, itself.
 #[inline]
 pub(super) fn find<'a>(bytes: &'a [u8], member: &[u8]) -> Option<(usize, usize, Record<'a>)> {
+    fetch(bytes);
     let mut all = walk(bytes).enumerate();
     all.find_map(|(before, (at, record))| same(record.member, member).then_some((before, at, record)))
 }
