@@ -1,9 +1,9 @@
 //! Many members in the order of their scores, each with its score at hand: what large sorted sets are made of.
 //!
-//! Two parts. The [tree] holds the members: packed records in leaves of up to 768 bytes, under nodes that count, so that
-//! ranks are found and members at ranks, too. The [index] leads from a member's hash to its leaf in six bytes; it
+//! Two parts. The tree holds the members: packed records in leaves of up to 768 bytes, under nodes that count, so that
+//! ranks are found and members at ranks, too. The index leads from a member's hash to its leaf in six bytes; it
 //! holds neither members nor scores, the leaf knows both. Buffers are exact, so half-full leaves cost nothing:
-//! a member of 16 bytes takes about 32 bytes in all.
+//! a member of 16 bytes takes 30 to 35 bytes in all.
 //!
 //! Scores are never NaN. `-0.0` and `0.0` are equal in order, and each comes back as it was given. Members with equal
 //! scores are in the order of their bytes.
