@@ -6,6 +6,7 @@ pub mod generic;
 pub mod geo;
 #[cfg(test)]
 pub(crate) mod laws;
+pub mod set;
 pub mod spec;
 pub mod string;
 pub mod table;
