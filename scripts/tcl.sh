@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.." || exit 1
 : "${TCL_RUNNER:?the program that drives the suite}"
 TARGET=${CARGO_TARGET_DIR:-target}
 OUT=${OUT:-$TARGET/tcl}
-UNITS=${*:-unit/type/incr unit/type/string unit/keyspace unit/expire unit/scan unit/quit unit/protocol unit/querybuf
+UNITS=${*:-unit/type/incr unit/type/string unit/type/set unit/keyspace unit/expire unit/scan unit/quit unit/protocol unit/querybuf
     unit/bitops unit/bitfield unit/other}
 PORT=${PORT:-17301}
 

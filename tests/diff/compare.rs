@@ -116,7 +116,7 @@ impl Rule {
             (Rule::Near(much), Value::Int(ours), Value::Int(theirs)) => {
                 *ours >= 0 && *theirs >= 0 && ours.abs_diff(*theirs) <= much as u64
             }
-            (Rule::Kind | Rule::Size, ours, theirs) => !ours.is_error() && same_kind,
+            (Rule::Kind | Rule::Size, ours, _) => !ours.is_error() && same_kind,
             _ => false,
         }
     }

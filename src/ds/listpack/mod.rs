@@ -349,7 +349,7 @@ mod tests {
         let len = model.len();
         match step {
             Step::PushBack(text) => {
-                if len % 2 == 0 {
+                if len.is_multiple_of(2) {
                     push_back(pack, Element::of(text));
                 } else {
                     push_back_probe(pack, &Probe::new(text));

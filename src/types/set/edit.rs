@@ -341,8 +341,9 @@ mod tests {
             let mut store = store();
             add(&mut store, &letters);
             let mut popped = BTreeSet::new();
-            let note =
-                &mut |member: Element<'_>| drop(popped.insert(String::from_utf8(member.to_vec()).unwrap()));
+            let note = &mut |member: Element<'_>| {
+                popped.insert(String::from_utf8(member.to_vec()).unwrap());
+            };
             assert_eq!(edit(&mut store, |mut set| set.pop_many(count, note)), count);
             let (form, rest) = state(&store).unwrap();
             assert_eq!(
