@@ -120,6 +120,8 @@ pub enum Group {
     Geo,
     /// Strings that estimate numbers of elements.
     HyperLogLog,
+    /// Sets.
+    Set,
     /// The connection.
     Connection,
     /// The process.
@@ -137,6 +139,7 @@ impl Group {
             Group::Bitmap => "bitmap",
             Group::Geo => "geo",
             Group::HyperLogLog => "hyperloglog",
+            Group::Set => "set",
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Scripting => "scripting",
@@ -150,6 +153,7 @@ impl Group {
             Group::Bitmap => "bitmap",
             Group::Geo => "geo",
             Group::HyperLogLog => "hyperloglog",
+            Group::Set => "set",
             Group::Connection => "connection",
             Group::Server => "",
             Group::Scripting => "scripting",
