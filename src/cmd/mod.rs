@@ -5,6 +5,7 @@ pub mod docs;
 pub mod generic;
 #[cfg(test)]
 pub(crate) mod laws;
+pub mod list;
 pub mod spec;
 pub mod string;
 pub mod table;

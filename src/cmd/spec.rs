@@ -113,6 +113,8 @@ pub enum Group {
     String,
     /// Bits of strings.
     Bitmap,
+    /// Lists.
+    List,
     /// The connection.
     Connection,
     /// The process.
@@ -128,6 +130,7 @@ impl Group {
             Group::Generic => "generic",
             Group::String => "string",
             Group::Bitmap => "bitmap",
+            Group::List => "list",
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Scripting => "scripting",
@@ -139,6 +142,7 @@ impl Group {
             Group::Generic => "keyspace",
             Group::String => "string",
             Group::Bitmap => "bitmap",
+            Group::List => "list",
             Group::Connection => "connection",
             Group::Server => "",
             Group::Scripting => "scripting",

@@ -12,10 +12,13 @@ use crate::cmd::cx::ReadCx;
 use crate::cmd::spec::Done;
 use crate::cmd::string::with_text;
 use crate::ds::raw::block::{BlockRef, Value};
+use crate::types::list::ListRef;
 use crate::wire::{Args, Out};
 
 /// The number that stands for strings.
 const TYPE_STRING: u32 = 0;
+/// The number that stands for lists.
+const TYPE_LIST: u32 = 1;
 
 /// A digest in the making.
 #[derive(Clone, Copy, Default)]
@@ -50,7 +53,12 @@ impl Digest {
                 self.mix(&TYPE_STRING.to_be_bytes());
                 with_text(Some(string), |text| self.mix(text));
             }
-            Value::Packed(..) | Value::Object(_) => {}
+            value => {
+                if let Some(list) = ListRef::of_value(value) {
+                    self.mix(&TYPE_LIST.to_be_bytes());
+                    list.for_each(|element| element.with_text(|text| self.mix(text)));
+                }
+            }
         }
         if block.deadline_ms().is_some() {
             self.add(b"!!expire!!");
