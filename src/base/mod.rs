@@ -2,6 +2,5 @@
 pub mod clock;
 pub mod glob;
 pub mod hash;
-pub mod lzf;
 pub mod num;
 pub mod rng;

@@ -1,5 +1,6 @@
 //! Values with parts: what a key can hold besides a string, small (packed bytes) or large (a structure of its own).
 use super::list::Quicklist;
+use super::table::PackedTable;
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,10 @@ impl Packing {
 pub enum Object {
     /// A list of several listpacks.
     List(Quicklist),
+    /// Members in a table.
+    Set(PackedTable),
+    /// Fields and values in a table.
+    Hash(PackedTable),
 }
 
 impl Object {
@@ -74,6 +79,8 @@ impl Object {
     pub const fn kind(&self) -> Kind {
         match self {
             Object::List(_) => Kind::List,
+            Object::Set(_) => Kind::Set,
+            Object::Hash(_) => Kind::Hash,
         }
     }
 
@@ -81,6 +88,7 @@ impl Object {
     pub fn parts(&self) -> usize {
         match self {
             Object::List(list) => list.node_count(),
+            Object::Set(table) | Object::Hash(table) => table.len(),
         }
     }
 
@@ -89,6 +97,7 @@ impl Object {
         size_of::<Object>()
             + match self {
                 Object::List(list) => list.heap_bytes(),
+                Object::Set(table) | Object::Hash(table) => table.heap_bytes(),
             }
     }
 }

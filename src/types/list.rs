@@ -144,7 +144,6 @@ impl<'e, 'a> ListMut<'e, 'a> {
     fn quick(&mut self) -> Option<&mut Quicklist> {
         match self.editor.object_mut()? {
             Object::List(quick) => Some(quick),
-            #[allow(unreachable_patterns, reason = "there are other objects, or will be")]
             _ => None,
         }
     }

@@ -3,9 +3,9 @@
 //! Must stay true: the count is that of the elements, and never 0 while the node is in a list; a plain node is never
 //! empty; compressed bytes are `[length before u32][LZF]`.
 use super::super::listpack::{self, Listpack};
+use super::super::lzf;
 use super::super::packed::PackedBytes;
 use super::super::raw::thin::ThinBytes;
-use crate::base::lzf;
 
 /// Nodes below this are not worth compressing.
 const COMPRESS_BYTES_MIN: usize = 48;

@@ -1,8 +1,8 @@
-//! LZF, a quick compression of texts: Marc Lehmann's format, as liblzf writes it. Snapshots and long lists use it.
+//! LZF, a quick and simple compression: Marc Lehmann's format, as liblzf writes it.
 //!
-//! The format is a row of items. An item's first byte below 32 begins a literal: that many bytes plus one follow.
-//! Any other first byte begins a copy of earlier output: its upper three bits are the length less two (the value 7
-//! adds a further byte to it), its lower five bits and the last byte are the distance less one.
+//! The format is a row of items. An item's first byte below 32 begins a literal: that many bytes plus one
+//! follow. Any other first byte begins a copy of earlier output: its upper three bits are the length less two
+//! (the value 7 adds a further byte to it), its lower five bits and the last byte are the distance less one.
 //! The output of [`decompress`] is never reserved on the input's word alone: an item cannot expand more than
 //! [`EXPANSION_MAX`] times, so a larger claim is refused first.
 
@@ -15,8 +15,8 @@ const COPY_MAX: usize = 264;
 const DISTANCE_MAX: usize = 1 << 13;
 /// What a compressed string must save to pay for its longer header.
 const SAVING_MIN: usize = 4;
-/// After this many positions without a match, one more position is skipped per step: incompressible bytes pass
-/// quickly.
+/// After this many positions without a match, one more position is skipped per step: incompressible bytes
+/// pass quickly.
 const PATIENCE: usize = 64;
 
 /// Compresses `input`; `None` when that would not save four bytes, or when the input has 4 GiB or more.
@@ -27,13 +27,15 @@ pub fn compress(input: &[u8]) -> Option<Vec<u8>> {
 
 /// As [`compress`], appending to `out`. When it returns false `out` is as before.
 pub fn compress_into(input: &[u8], out: &mut Vec<u8>) -> bool {
+    if input.len() <= SAVING_MIN {
+        return false;
+    }
     let start = out.len();
+    // Clearing the table is most of the work for a short input, so it grows with the input.
     let fits = match input.len() {
-        0..=SAVING_MIN => return false,
-        // Clearing the table is most of the work for a short input, so it grows with the input.
-        ..=64 => pack::<64>(input, out),
-        ..=256 => pack::<256>(input, out),
-        ..=8192 => pack::<4096>(input, out),
+        0..=64 => pack::<64>(input, out),
+        65..=256 => pack::<256>(input, out),
+        257..=8192 => pack::<4096>(input, out),
         length if u32::try_from(length).is_ok() => pack::<{ 1 << 14 }>(input, out),
         _ => false,
     };
@@ -90,8 +92,8 @@ impl<const SLOTS: usize> Packer<'_, SLOTS> {
         self.out.len() <= self.limit
     }
 
-    /// The three bytes at `at` as a number. `None` already when no fourth one follows: one load reads all of them, and
-    /// a match of the last three bytes would save nothing.
+    /// The three bytes at `at` as a number. `None` already when no fourth one follows: one load reads all of
+    /// them, and a match of the last three bytes would save nothing.
     #[inline]
     fn key(&self, at: usize) -> Option<u32> {
         self.input.get(at..)?.first_chunk().map(|&bytes| u32::from_le_bytes(bytes) << 8)
@@ -194,7 +196,8 @@ fn read_copy(first: u8, tail: &[u8]) -> Option<(usize, usize, &[u8])> {
 fn copy_back(out: &mut Vec<u8>, distance: usize, length: usize) {
     let start = out.len() - distance;
     let mut left = length;
-    // What lies from `start` on is a whole number of periods until the last round, so each round may double it.
+    // What lies from `start` on is a whole number of periods until the last round, so each round may double
+    // it.
     while left > 0 {
         let piece = left.min(out.len() - start);
         out.extend_from_within(start..start + piece);
