@@ -67,7 +67,7 @@ pub const COMMANDS: &[Spec] = &[
         .doc(L, "1.0.0", "Returns a part of a list.")
         .cost("O(S+N) where S is the distance of the start to the nearer end and N is the number of elements returned.")
         .keys(READ),
-    Spec::read("lpos", "key element [RANK rank] [COUNT num-matches] [MAXLEN len]", read::lpos)
+    Spec::read("lpos", "key element [RANK rank] [COUNT num-matches:integer] [MAXLEN len]", read::lpos)
         .doc(L, "6.0.6", "Returns the indexes of the elements that equal the given one.")
         .cost("O(N) where N is the number of elements looked at.")
         .keys(READ),
