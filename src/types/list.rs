@@ -468,3 +468,143 @@ fn push_packed<'t>(
         Side::Back => listpack::append_many(pack, elements),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::config::Settings;
+    use crate::host::Counters;
+    use crate::store::Store;
+    use crate::store::db::Found;
+    use crate::wire::Key;
+
+    fn store(limit: &str) -> Store {
+        let mut settings = Settings::default();
+        settings.set(b"list-max-listpack-size", &[limit.as_bytes()]).unwrap();
+        Store::new(Arc::new(settings), Arc::new(Counters::new(0)))
+    }
+
+    fn edit<R>(store: &mut Store, f: impl FnOnce(ListMut<'_, '_>) -> R) -> R {
+        store.edit(0, Key::new(b"key"), |editor| f(ListMut::of(editor).unwrap()))
+    }
+
+    fn push(store: &mut Store, side: Side, texts: &[&str]) -> usize {
+        edit(store, |mut list| list.push(side, texts.iter().map(|text| text.as_bytes())))
+    }
+
+    /// Its form and elements; empty when there is no such key.
+    fn state(store: &Store) -> String {
+        let Found::Live(block) = store.find(0, Key::new(b"key"), 0) else { return String::new() };
+        let list = ListRef::of(block).unwrap();
+        let mut shown = String::from(if matches!(list, ListRef::Packed(_)) { "packed" } else { "quick" });
+        list.for_each(|element| {
+            shown.push(' ');
+            shown.push_str(&String::from_utf8(element.to_vec()).unwrap());
+        });
+        shown
+    }
+
+    fn dirty(store: &Store) -> u64 {
+        store.counters.dirty.get()
+    }
+
+    #[test]
+    fn forms_follow_the_limit() {
+        let mut store = store("4");
+        assert_eq!(push(&mut store, Side::Back, &["1", "2", "3"]), 3);
+        assert_eq!(push(&mut store, Side::Front, &["a", "b"]), 5);
+        assert_eq!(state(&store), "quick b a 1 2 3");
+        assert_eq!(edit(&mut store, |mut list| list.remove_equal(b"a", 1, Side::Front)), 1);
+        assert_eq!(state(&store), "quick b 1 2 3", "two nodes are left");
+        edit(&mut store, |mut list| list.keep(1, 3));
+        assert_eq!(state(&store), "quick 1 2 3", "more than half the limit");
+        assert!(edit(&mut store, |mut list| list.pop(Side::Back, |_| ())).is_some());
+        assert_eq!(state(&store), "packed 1 2");
+        assert_eq!(dirty(&store), 3 + 2 + 1 + 1 + 1);
+        assert_eq!(push(&mut store, Side::Back, &["3", "4"]), 4);
+        assert!(!edit(&mut store, |mut list| list.set(9, b"x")));
+        assert_eq!(state(&store), "quick 1 2 3 4", "there was to be room for another");
+        assert_eq!(dirty(&store), 8 + 2);
+    }
+
+    #[test]
+    fn empty_lists_go() {
+        let takes: [fn(&mut ListMut<'_, '_>); 4] = [
+            |list| assert!(list.pop(Side::Front, |_| ()).is_some()),
+            |list| list.keep(0, 0),
+            |list| assert_eq!(list.remove_equal(b"1", 1, Side::Back), 1),
+            |list| drop(list.pop_moved(Side::Back)),
+        ];
+        for limit in ["1", "-2"] {
+            for take in takes {
+                let mut store = store(limit);
+                push(&mut store, Side::Back, &["1"]);
+                edit(&mut store, |mut list| take(&mut list));
+                assert_eq!((state(&store), dirty(&store), store.key_count(0)), (String::new(), 2, 0));
+                edit(&mut store, |mut list| take_nothing(&mut list));
+                assert_eq!(dirty(&store), 2);
+            }
+        }
+    }
+
+    fn take_nothing(list: &mut ListMut<'_, '_>) {
+        assert!(list.view().is_none() && list.pop(Side::Front, |_| ()).is_none());
+        assert!(list.rotate(Side::Front, Side::Back, |_| ()).is_none());
+        assert!(!list.set(0, b"x") && list.insert(b"x", Side::Back, b"x").is_none());
+        list.keep(0, 0);
+    }
+
+    #[test]
+    fn rotation_keeps_the_key() {
+        for limit in ["-2", "2"] {
+            let mut store = store(limit);
+            push(&mut store, Side::Back, &["a", "2", "a longer text"]);
+            let mut turn = |from, to| {
+                let text = edit(&mut store, |mut list| list.rotate(from, to, |element| element.to_vec()));
+                (
+                    String::from_utf8(text.unwrap()).unwrap(),
+                    state(&store).split_once(' ').unwrap().1.to_string(),
+                )
+            };
+            let pair = |text: &str, state: &str| (text.to_string(), state.to_string());
+            assert_eq!(turn(Side::Back, Side::Front), pair("a longer text", "a longer text a 2"));
+            assert_eq!(turn(Side::Front, Side::Back), pair("a longer text", "a 2 a longer text"));
+            assert_eq!(turn(Side::Front, Side::Front), pair("a", "a 2 a longer text"));
+            assert_eq!(dirty(&store), 3 + 3);
+        }
+    }
+
+    #[test]
+    fn an_integer_out_of_a_quicklist_has_no_length() {
+        let mut store = store("1");
+        push(&mut store, Side::Back, &["1", "2", "x"]);
+        let moved = |list: &mut ListMut<'_, '_>| list.pop_moved(Side::Front).map(|moved| moved.counts);
+        assert_eq!(edit(&mut store, |mut list| moved(&mut list)), Some(false));
+        assert!(edit(&mut store, |mut list| list.pop_moved(Side::Back).unwrap().counts));
+        assert_eq!(state(&store), "quick 2");
+    }
+
+    #[test]
+    fn reads_find_places_from_both_ends() {
+        for limit in ["-2", "2"] {
+            let mut store = store(limit);
+            push(&mut store, Side::Back, &["a", "1", "c", "-4", "e"]);
+            let Found::Live(block) = store.find(0, Key::new(b"key"), 0) else { panic!("it was made") };
+            let list = ListRef::of(block).unwrap();
+            let get = |index| list.get(index, |element| element.to_vec());
+            assert_eq!([get(0), get(-1), get(3)].map(Option::unwrap), [&b"a"[..], b"e", b"-4"]);
+            assert_eq!([get(5), get(-6), get(i64::MAX), get(i64::MIN)], [const { None }; 4]);
+            let some = |index, n, side| {
+                let mut shown = Vec::new();
+                list.for_some(index, n, side, |element| shown.extend(element.to_vec()));
+                String::from_utf8(shown).unwrap()
+            };
+            assert_eq!(some(1, 3, Side::Front), "1c-4");
+            assert_eq!(some(3, 3, Side::Back), "-4c1");
+            assert_eq!(some(3, 9, Side::Front), "-4e");
+            assert_eq!(some(3, 0, Side::Front), "");
+        }
+    }
+}

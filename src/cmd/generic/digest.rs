@@ -110,6 +110,9 @@ pub fn digest_value(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ds::list::Quicklist;
+    use crate::ds::listpack;
+    use crate::ds::object::{Object, Packing};
     use crate::ds::raw::block::{Block, NewValue};
 
     fn value_hex(value: NewValue<'_>, deadline_ms: Option<u64>) -> String {
@@ -125,6 +128,14 @@ mod tests {
         assert_eq!(value_hex(NewValue::Bytes(b"hello"), None), "36b23a1456b2dce2c3ed252c456761301dba8060");
         assert_eq!(value_hex(NewValue::Int(9999), None), "1cccc814745f3e39e4e9cb701a60bfdb09b076ff");
         assert_eq!(value_hex(NewValue::Bytes(b""), Some(7)), "6db1b93ce6baa1d5cf28f3e32abc6d750a8ed39f");
+        let mut list = listpack::EMPTY.to_vec();
+        listpack::append_many(&mut list, [&b"a"[..], b"12", b"-7", b""].map(listpack::Element::Bytes));
+        let mut quick = Quicklist::default();
+        quick.append_pack(&list);
+        let long = NewValue::Object(Box::new(Object::List(quick)));
+        for value in [NewValue::Packed(Packing::List, &list), long] {
+            assert_eq!(value_hex(value, None), "021df298e425afa3d1b612cc9a0966ba4dabd445");
+        }
         assert_eq!(value_hex(NewValue::Bytes(b"9999"), None), value_hex(NewValue::Int(9999), None));
     }
 }
