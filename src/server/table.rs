@@ -11,6 +11,7 @@ pub fn families() -> Vec<&'static [Spec]> {
         cmd::string::COMMANDS,
         cmd::bitmap::COMMANDS,
         cmd::list::COMMANDS,
+        cmd::hyperloglog::COMMANDS,
         conn::commands::COMMANDS,
         conn::client_commands::COMMANDS,
         obs::command::COMMANDS,
