@@ -116,6 +116,8 @@ pub enum Group {
     String,
     /// Bits of strings.
     Bitmap,
+    /// Lists.
+    List,
     /// Geospatial indexes.
     Geo,
     /// Strings that estimate numbers of elements.
@@ -137,6 +139,7 @@ impl Group {
             Group::Generic => "generic",
             Group::String => "string",
             Group::Bitmap => "bitmap",
+            Group::List => "list",
             Group::Geo => "geo",
             Group::HyperLogLog => "hyperloglog",
             Group::Set => "set",
@@ -151,6 +154,7 @@ impl Group {
             Group::Generic => "keyspace",
             Group::String => "string",
             Group::Bitmap => "bitmap",
+            Group::List => "list",
             Group::Geo => "geo",
             Group::HyperLogLog => "hyperloglog",
             Group::Set => "set",

@@ -11,14 +11,23 @@ use super::object::stored;
 use crate::cmd::cx::ReadCx;
 use crate::cmd::spec::Done;
 use crate::cmd::string::with_text;
-use crate::ds::raw::block::{BlockRef, Value};
+use crate::ds::object::Kind;
+use crate::ds::raw::block::BlockRef;
+use crate::types::list::ListRef;
 use crate::types::set::SetRef;
 use crate::wire::{Args, Out};
 
-/// The number that stands for strings.
-const TYPE_STRING: u32 = 0;
-/// The number that stands for sets.
-const TYPE_SET: u32 = 2;
+/// The number that stands for a type.
+const fn type_number(kind: Kind) -> u32 {
+    match kind {
+        Kind::String => 0,
+        Kind::List => 1,
+        Kind::Set => 2,
+        Kind::SortedSet => 3,
+        Kind::Hash => 4,
+        Kind::Stream => 6,
+    }
+}
 
 /// A digest in the making.
 #[derive(Clone, Copy, Default)]
@@ -48,15 +57,12 @@ impl Digest {
 
     /// Takes in what is stored under a key: type, value, whether it has a deadline.
     fn mix_value(&mut self, block: BlockRef<'_>) {
-        match block.value() {
-            Value::String(string) => {
-                self.mix(&TYPE_STRING.to_be_bytes());
-                with_text(Some(string), |text| self.mix(text));
-            }
-            Value::Packed(..) | Value::Object(_) => {}
-        }
-        if let Ok(set) = SetRef::of(block) {
-            self.mix(&TYPE_SET.to_be_bytes());
+        self.mix(&type_number(block.kind()).to_be_bytes());
+        if let Some(string) = block.string() {
+            with_text(Some(string), |text| self.mix(text));
+        } else if let Ok(list) = ListRef::of(block) {
+            list.for_each(|element| element.with_text(|text| self.mix(text)));
+        } else if let Ok(set) = SetRef::of(block) {
             set.for_each(&mut |member| member.with_text(|text| self.add(text)));
         }
         if block.deadline_ms().is_some() {
@@ -110,6 +116,9 @@ pub fn digest_value(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
 mod tests {
     use super::*;
     use crate::config::Settings;
+    use crate::ds::list::Quicklist;
+    use crate::ds::listpack;
+    use crate::ds::object::{Object, Packing};
     use crate::ds::raw::block::{Block, NewValue};
     use crate::types::set::{Limits, NewSet};
 
@@ -126,6 +135,14 @@ mod tests {
         assert_eq!(value_hex(NewValue::Bytes(b"hello"), None), "36b23a1456b2dce2c3ed252c456761301dba8060");
         assert_eq!(value_hex(NewValue::Int(9999), None), "1cccc814745f3e39e4e9cb701a60bfdb09b076ff");
         assert_eq!(value_hex(NewValue::Bytes(b""), Some(7)), "6db1b93ce6baa1d5cf28f3e32abc6d750a8ed39f");
+        let mut list = listpack::EMPTY.to_vec();
+        listpack::append_many(&mut list, [&b"a"[..], b"12", b"-7", b""].map(listpack::Element::Bytes));
+        let mut quick = Quicklist::default();
+        quick.append_pack(&list);
+        let long = NewValue::Object(Box::new(Object::List(quick)));
+        for value in [NewValue::Packed(Packing::List, &list), long] {
+            assert_eq!(value_hex(value, None), "021df298e425afa3d1b612cc9a0966ba4dabd445");
+        }
         assert_eq!(value_hex(NewValue::Bytes(b"9999"), None), value_hex(NewValue::Int(9999), None));
     }
 
