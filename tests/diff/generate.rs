@@ -25,9 +25,11 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("spop", "what it leaves differs; scripts cover it"),
     ("object|freq", "needs a policy that keeps frequencies; scripts cover it"),
     ("lcs", "quadratic: taken seldom, see `SELDOM`"),
+    ("pfselftest", "takes a second"),
 ];
 /// One in so many of their turns is kept.
-const SELDOM: &[(&str, usize)] = &[("flushall", 8), ("flushdb", 6), ("swapdb", 2), ("keys", 3), ("lcs", 2)];
+const SELDOM: &[(&str, usize)] =
+    &[("flushall", 8), ("flushdb", 6), ("swapdb", 2), ("keys", 3), ("lcs", 2), ("pfdebug", 3)];
 
 const SMALL: &[&str] =
     &["0", "1", "-1", "2", "3", "5", "7", "8", "-2", "-5", "10", "16", "31", "64", "100", "1000"];
@@ -227,7 +229,8 @@ fn fill(rng: &mut Rng) -> Words {
 }
 
 fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
-    if !matches!(row.group, Group::Generic | Group::String | Group::Bitmap | Group::Set) {
+    if !matches!(row.group, Group::Generic | Group::String | Group::Bitmap | Group::HyperLogLog | Group::Set)
+    {
         return None;
     }
     if LEFT_OUT.iter().any(|(name, reason)| *name == row.name && !reason.contains("SELDOM")) {
@@ -294,7 +297,10 @@ fn spoil(words: &mut Words, names: usize, rng: &mut Rng) {
 /// A value for a name of a syntax line.
 fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
     let from = match name {
-        "key" | "newkey" | "source" | "destination" | "destkey" | "key1" | "key2" => KEYS,
+        "key" | "newkey" | "source" | "destination" | "destkey" | "sourcekey" | "key1" | "key2" => KEYS,
+        "element" if rng.one_in(2) => return rng.below(3000).to_string().into_bytes(),
+        "element" => TEXTS,
+        "subcommand" => &["GETREG", "decode", "DECODE", "encoding", "ENCODING", "todense", "nosuch"],
         "seconds" if !rng.one_in(3) => return (1000 + rng.below(10_000_000)).to_string().into_bytes(),
         "milliseconds" if !rng.one_in(3) => {
             return format!("{}500", 1000 + rng.below(10_000_000)).into_bytes();
