@@ -289,7 +289,9 @@ fn spoil(words: &mut Words, names: usize, rng: &mut Rng) {
 fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
     let from = match name {
         "key" | "newkey" | "source" | "destination" | "destkey" | "sourcekey" | "key1" | "key2" => KEYS,
-        "element" if rng.one_in(2) => return rng.below(3000).to_string().into_bytes(),
+        "element" if command.starts_with("pf") && rng.one_in(2) => {
+            return rng.below(3000).to_string().into_bytes();
+        }
         "subcommand" => &["GETREG", "decode", "DECODE", "encoding", "ENCODING", "todense", "nosuch"],
         "seconds" if !rng.one_in(3) => return (1000 + rng.below(10_000_000)).to_string().into_bytes(),
         "milliseconds" if !rng.one_in(3) => {
