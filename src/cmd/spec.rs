@@ -122,6 +122,8 @@ pub enum Group {
     Geo,
     /// Strings that estimate numbers of elements.
     HyperLogLog,
+    /// Sets.
+    Set,
     /// The connection.
     Connection,
     /// The process.
@@ -140,6 +142,7 @@ impl Group {
             Group::List => "list",
             Group::Geo => "geo",
             Group::HyperLogLog => "hyperloglog",
+            Group::Set => "set",
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Scripting => "scripting",
@@ -154,6 +157,7 @@ impl Group {
             Group::List => "list",
             Group::Geo => "geo",
             Group::HyperLogLog => "hyperloglog",
+            Group::Set => "set",
             Group::Connection => "connection",
             Group::Server => "",
             Group::Scripting => "scripting",

@@ -12,6 +12,7 @@ pub fn families() -> Vec<&'static [Spec]> {
         cmd::bitmap::COMMANDS,
         cmd::list::COMMANDS,
         cmd::hyperloglog::COMMANDS,
+        cmd::set::COMMANDS,
         conn::commands::COMMANDS,
         conn::client_commands::COMMANDS,
         obs::command::COMMANDS,

@@ -11,14 +11,23 @@ use super::object::stored;
 use crate::cmd::cx::ReadCx;
 use crate::cmd::spec::Done;
 use crate::cmd::string::with_text;
-use crate::ds::raw::block::{BlockRef, Value};
+use crate::ds::object::Kind;
+use crate::ds::raw::block::BlockRef;
 use crate::types::list::ListRef;
+use crate::types::set::SetRef;
 use crate::wire::{Args, Out};
 
-/// The number that stands for strings.
-const TYPE_STRING: u32 = 0;
-/// The number that stands for lists.
-const TYPE_LIST: u32 = 1;
+/// The number that stands for a type.
+const fn type_number(kind: Kind) -> u32 {
+    match kind {
+        Kind::String => 0,
+        Kind::List => 1,
+        Kind::Set => 2,
+        Kind::SortedSet => 3,
+        Kind::Hash => 4,
+        Kind::Stream => 6,
+    }
+}
 
 /// A digest in the making.
 #[derive(Clone, Copy, Default)]
@@ -48,17 +57,13 @@ impl Digest {
 
     /// Takes in what is stored under a key: type, value, whether it has a deadline.
     fn mix_value(&mut self, block: BlockRef<'_>) {
-        match block.value() {
-            Value::String(string) => {
-                self.mix(&TYPE_STRING.to_be_bytes());
-                with_text(Some(string), |text| self.mix(text));
-            }
-            value => {
-                if let Some(list) = ListRef::of_value(value) {
-                    self.mix(&TYPE_LIST.to_be_bytes());
-                    list.for_each(|element| element.with_text(|text| self.mix(text)));
-                }
-            }
+        self.mix(&type_number(block.kind()).to_be_bytes());
+        if let Some(string) = block.string() {
+            with_text(Some(string), |text| self.mix(text));
+        } else if let Ok(list) = ListRef::of(block) {
+            list.for_each(|element| element.with_text(|text| self.mix(text)));
+        } else if let Ok(set) = SetRef::of(block) {
+            set.for_each(&mut |member| member.with_text(|text| self.add(text)));
         }
         if block.deadline_ms().is_some() {
             self.add(b"!!expire!!");
@@ -110,10 +115,12 @@ pub fn digest_value(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Settings;
     use crate::ds::list::Quicklist;
     use crate::ds::listpack;
     use crate::ds::object::{Object, Packing};
     use crate::ds::raw::block::{Block, NewValue};
+    use crate::types::set::{Limits, NewSet};
 
     fn value_hex(value: NewValue<'_>, deadline_ms: Option<u64>) -> String {
         let block = Block::new(b"k", value, deadline_ms, 0, 0);
@@ -137,5 +144,28 @@ mod tests {
             assert_eq!(value_hex(value, None), "021df298e425afa3d1b612cc9a0966ba4dabd445");
         }
         assert_eq!(value_hex(NewValue::Bytes(b"9999"), None), value_hex(NewValue::Int(9999), None));
+    }
+
+    #[test]
+    fn sets_as_redis_digests_them() {
+        let long = "a long text that makes the set a table, since it has more than sixty-four bytes";
+        let forms = [&["7", "-3"][..], &["7", "x", "-3"], &["7", long]];
+        let hexes = forms.map(|members| {
+            let mut set = NewSet::of_ints();
+            let limits = Limits::of(&Settings::default());
+            for member in members {
+                set.add(member.as_bytes().into(), &limits);
+            }
+            let mut hex = String::new();
+            set.store(|value| hex = value_hex(value, None));
+            hex
+        });
+        // Given by DEBUG DIGEST-VALUE of Redis 8.0.6.
+        let given = [
+            "fc62501d60286028e7dab3abd58c6088d7187611",
+            "ed94fd93a50249ac4c704ed7eedd058baf445663",
+            "6da2c138281d03320ce929b1e83ba07b8b597253",
+        ];
+        assert_eq!(hexes, given);
     }
 }
