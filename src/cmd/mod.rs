@@ -7,6 +7,7 @@ pub mod geo;
 pub mod hyperloglog;
 #[cfg(test)]
 pub(crate) mod laws;
+pub mod set;
 pub mod spec;
 pub mod string;
 pub mod table;

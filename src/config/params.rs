@@ -216,11 +216,11 @@ Encodings {
     /// Nodes at each end of a list that stay uncompressed; 0 compresses none.
     LIST_COMPRESS_DEPTH = int("list-compress-depth", "0", 0, I32).later();
     /// Most members of a set of integers kept in its compact encoding.
-    SET_MAX_INTSET_ENTRIES = int("set-max-intset-entries", "512", 0, I64).later();
+    SET_MAX_INTSET_ENTRIES = int("set-max-intset-entries", "512", 0, I64);
     /// Most members of a set kept in its compact encoding.
-    SET_MAX_LISTPACK_ENTRIES = int("set-max-listpack-entries", "128", 0, I64).later();
+    SET_MAX_LISTPACK_ENTRIES = int("set-max-listpack-entries", "128", 0, I64);
     /// Most bytes of a member of a set kept in its compact encoding.
-    SET_MAX_LISTPACK_VALUE = int("set-max-listpack-value", "64", 0, I64).later();
+    SET_MAX_LISTPACK_VALUE = int("set-max-listpack-value", "64", 0, I64);
     /// Most members of a sorted set kept in its compact encoding.
     ZSET_MAX_LISTPACK_ENTRIES = int("zset-max-listpack-entries", "128", 0, I64)
         .alias("zset-max-ziplist-entries").later();

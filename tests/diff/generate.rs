@@ -22,6 +22,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
         "counts keys whose time has come until somebody meets them; the questions ask it when all were met",
     ),
     ("object|help", "scripts compare it"),
+    ("spop", "what it leaves differs; scripts cover it"),
     ("object|freq", "needs a policy that keeps frequencies; scripts cover it"),
     ("lcs", "quadratic: taken seldom, see `SELDOM`"),
     ("pfselftest", "takes a second"),
@@ -84,6 +85,27 @@ const TEXTS: &[&str] = &[
     "this text is too long for the short encoding of strings: 44",
     "exactly forty-four bytes long, no less or mo.",
 ];
+/// Short and few, so that sets have some in common; now and then too long for a listpack.
+const MEMBERS: &[&str] = &[
+    "0",
+    "1",
+    "2",
+    "3",
+    "5",
+    "-7",
+    "70000",
+    "-9223372036854775808",
+    "a",
+    "b",
+    "c",
+    "hello",
+    "",
+    "012",
+    "-0",
+    "1.5",
+    "sixty-four bytes, which is as long as a listpack's member can be",
+    "sixty-five bytes, which is more than a listpack's member can have",
+];
 const PATTERNS: &[&str] =
     &["*", "k*", "k?", "k[0-3]", "k[^0]", "{k0}*", "", "\\k0", "[", "k[0-", "*x", "none"];
 const TYPES: &[&str] = &["string", "list", "hash", "STRING", "nosuch"];
@@ -140,10 +162,7 @@ impl Generator {
             }
             if rng.one_in(4) {
                 // Without values there is little to see.
-                let mut set: Words =
-                    vec![b"SET".to_vec(), value("key", "set", rng), value("value", "set", rng)];
-                set.truncate(3);
-                commands.push(set);
+                commands.push(fill(rng));
             }
             if self.select && rng.one_in(12) {
                 commands.push(vec![b"SELECT".to_vec(), rng.below(DATABASES).to_string().into_bytes()]);
@@ -190,8 +209,30 @@ impl Generator {
     }
 }
 
+/// A command that gives a key a value.
+fn fill(rng: &mut Rng) -> Words {
+    let key = value("key", "", rng);
+    if rng.one_in(2) {
+        return vec![b"SET".to_vec(), key, value("value", "set", rng)];
+    }
+    let mut words = vec![b"SADD".to_vec(), key];
+    // Mostly integers, or all of them.
+    let numbers = rng.one_in(2);
+    for _ in 0..1 + rng.below(12) {
+        words.push(if numbers {
+            rng.below(20).to_string().into_bytes()
+        } else {
+            value("member", "sadd", rng)
+        });
+    }
+    words
+}
+
 fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
-    if !matches!(row.group, Group::Generic | Group::String | Group::Bitmap | Group::HyperLogLog) {
+    if !matches!(
+        row.group,
+        Group::Generic | Group::String | Group::Bitmap | Group::HyperLogLog | Group::Set
+    ) {
         return None;
     }
     if LEFT_OUT.iter().any(|(name, reason)| *name == row.name && !reason.contains("SELDOM")) {
@@ -279,12 +320,17 @@ fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
         "bit" => &["0", "1", "0", "1", "2", "-1", "x"],
         "offset" => OFFSETS,
         "increment" if command == "incrbyfloat" && rng.one_in(2) => FLOATS,
+        "member" if rng.one_in(40) => return long_text(rng),
+        "member" => MEMBERS,
+        "numkeys" => &["1", "2", "2", "3", "4", "0", "-1", "x"],
+        // Whoever goes on somewhere sees what the server's own order has there.
+        "cursor" => &["0", "0", "0", "x", "-1", ""],
         "value" if command == "setbit" => &["0", "1", "1", "2", "-1", "x"],
         "value" | "comparison-value" | "message" if rng.one_in(6) => return long_text(rng),
         "value" | "comparison-value" | "message" => TEXTS,
         _ => SMALL,
     };
-    let number = !std::ptr::eq(from, KEYS) && !std::ptr::eq(from, TEXTS);
+    let number = ![KEYS, TEXTS, MEMBERS].iter().any(|texts| std::ptr::eq(from, *texts));
     let from = if number && rng.one_in(20) { EDGES } else { from };
     // A new size of the value, which the lists do not have, and an old text cut.
     let text = rng.pick(from);
