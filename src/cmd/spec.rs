@@ -118,13 +118,10 @@ pub enum Group {
     Bitmap,
     /// Geospatial indexes.
     Geo,
-<<<<<<< HEAD
     /// Strings that estimate numbers of elements.
     HyperLogLog,
-=======
     /// Sets.
     Set,
->>>>>>> set
     /// The connection.
     Connection,
     /// The process.
@@ -141,11 +138,8 @@ impl Group {
             Group::String => "string",
             Group::Bitmap => "bitmap",
             Group::Geo => "geo",
-<<<<<<< HEAD
             Group::HyperLogLog => "hyperloglog",
-=======
             Group::Set => "set",
->>>>>>> set
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Scripting => "scripting",
@@ -158,11 +152,8 @@ impl Group {
             Group::String => "string",
             Group::Bitmap => "bitmap",
             Group::Geo => "geo",
-<<<<<<< HEAD
             Group::HyperLogLog => "hyperloglog",
-=======
             Group::Set => "set",
->>>>>>> set
             Group::Connection => "connection",
             Group::Server => "",
             Group::Scripting => "scripting",

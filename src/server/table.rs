@@ -10,11 +10,8 @@ pub fn families() -> Vec<&'static [Spec]> {
         cmd::generic::COMMANDS,
         cmd::string::COMMANDS,
         cmd::bitmap::COMMANDS,
-<<<<<<< HEAD
         cmd::hyperloglog::COMMANDS,
-=======
         cmd::set::COMMANDS,
->>>>>>> set
         conn::commands::COMMANDS,
         conn::client_commands::COMMANDS,
         obs::command::COMMANDS,
