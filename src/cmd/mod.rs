@@ -8,6 +8,7 @@ pub mod hyperloglog;
 #[cfg(test)]
 pub(crate) mod laws;
 pub mod set;
+pub mod sorted_set;
 pub mod spec;
 pub mod string;
 pub mod table;

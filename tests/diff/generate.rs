@@ -229,10 +229,8 @@ fn fill(rng: &mut Rng) -> Words {
 }
 
 fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
-    if !matches!(
-        row.group,
-        Group::Generic | Group::String | Group::Bitmap | Group::HyperLogLog | Group::Set
-    ) {
+    if !matches!(row.group, Group::Generic | Group::String | Group::Bitmap | Group::HyperLogLog | Group::Set)
+    {
         return None;
     }
     if LEFT_OUT.iter().any(|(name, reason)| *name == row.name && !reason.contains("SELDOM")) {

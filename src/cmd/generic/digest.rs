@@ -8,17 +8,21 @@
 use sha1::{Digest as _, Sha1};
 
 use super::object::stored;
+use crate::base::num;
 use crate::cmd::cx::ReadCx;
 use crate::cmd::spec::Done;
 use crate::cmd::string::with_text;
 use crate::ds::raw::block::{BlockRef, Value};
 use crate::types::set::SetRef;
+use crate::types::sorted_set::SortedSetRef;
 use crate::wire::{Args, Out};
 
 /// The number that stands for strings.
 const TYPE_STRING: u32 = 0;
 /// The number that stands for sets.
 const TYPE_SET: u32 = 2;
+/// The number that stands for sorted sets.
+const TYPE_SORTED_SET: u32 = 3;
 
 /// A digest in the making.
 #[derive(Clone, Copy, Default)]
@@ -54,6 +58,15 @@ impl Digest {
                 with_text(Some(string), |text| self.mix(text));
             }
             Value::Packed(..) | Value::Object(_) => {}
+        }
+        if let Some(set) = SortedSetRef::of_value(block.value()) {
+            self.mix(&TYPE_SORTED_SET.to_be_bytes());
+            for (member, score) in set.iter() {
+                let mut pair = Digest::default();
+                member.with_text(|text| pair.mix(text));
+                pair.mix(&num::f64_digits(score));
+                self.add(&pair.0);
+            }
         }
         if let Ok(set) = SetRef::of(block) {
             self.mix(&TYPE_SET.to_be_bytes());
