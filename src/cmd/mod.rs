@@ -9,6 +9,7 @@ pub mod hyperloglog;
 pub(crate) mod laws;
 pub mod list;
 pub mod set;
+pub mod sorted_set;
 pub mod spec;
 pub mod string;
 pub mod table;

@@ -124,6 +124,8 @@ pub enum Group {
     HyperLogLog,
     /// Sets.
     Set,
+    /// Sorted sets.
+    SortedSet,
     /// The connection.
     Connection,
     /// The process.
@@ -143,6 +145,7 @@ impl Group {
             Group::Geo => "geo",
             Group::HyperLogLog => "hyperloglog",
             Group::Set => "set",
+            Group::SortedSet => "sorted-set",
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Scripting => "scripting",
@@ -158,6 +161,7 @@ impl Group {
             Group::Geo => "geo",
             Group::HyperLogLog => "hyperloglog",
             Group::Set => "set",
+            Group::SortedSet => "sortedset",
             Group::Connection => "connection",
             Group::Server => "",
             Group::Scripting => "scripting",
@@ -241,13 +245,33 @@ impl KeyPart {
     /// Calls `f` with the argument index of each key; `arg` gives the text of an argument.
     #[inline]
     fn for_each<'a>(&self, count: usize, arg: &impl Fn(usize) -> &'a [u8], f: &mut impl FnMut(usize)) {
-        let first = match self.begin {
-            Begin::At(at) => at as usize,
-            Begin::Word(word, from) => match find_word(count, arg, word, from) {
-                Some(at) => at + 1,
-                None => return,
-            },
-        };
+        match (self.begin, self.find) {
+            (Begin::At(at), _) => self.for_each_from(at as usize, count, arg, f),
+            // A word that names one key may be repeated, and it depends on the command which one holds.
+            (Begin::Word(word, from @ 0..), Find::Range { last: 0, .. }) => {
+                let mut from = from;
+                while let Some(at) = find_word(count, arg, word, from) {
+                    self.for_each_from(at + 1, count, arg, f);
+                    from = at as i32 + 1;
+                }
+            }
+            (Begin::Word(word, from), _) => {
+                if let Some(at) = find_word(count, arg, word, from) {
+                    self.for_each_from(at + 1, count, arg, f);
+                }
+            }
+        }
+    }
+
+    /// [`KeyPart::for_each`], where the search begins at `first`.
+    #[inline]
+    fn for_each_from<'a>(
+        &self,
+        first: usize,
+        count: usize,
+        arg: &impl Fn(usize) -> &'a [u8],
+        f: &mut impl FnMut(usize),
+    ) {
         if first >= count {
             return;
         }
@@ -628,6 +652,8 @@ mod tests {
         }
         assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store there"), "there");
         assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store"), "");
+        assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store a asc STORE b"), "a b");
+        assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store store b"), "store b");
         assert_eq!(found(half_behind("RO", "STREAMS", 1), "xread COUNT 2 streams a b 0 0"), "a b");
         assert_eq!(found(half_behind("RO", "STREAMS", 1), "xread streams a"), "");
         assert_eq!(found(key_behind("RW", "KEYS", -2), "migrate h p keys 0 t KEYS a"), "a");

@@ -223,10 +223,10 @@ Encodings {
     SET_MAX_LISTPACK_VALUE = int("set-max-listpack-value", "64", 0, I64);
     /// Most members of a sorted set kept in its compact encoding.
     ZSET_MAX_LISTPACK_ENTRIES = int("zset-max-listpack-entries", "128", 0, I64)
-        .alias("zset-max-ziplist-entries").later();
+        .alias("zset-max-ziplist-entries");
     /// Most bytes of a member of a sorted set kept in its compact encoding.
     ZSET_MAX_LISTPACK_VALUE = memory("zset-max-listpack-value", "64", 0, SIZE)
-        .alias("zset-max-ziplist-value").later();
+        .alias("zset-max-ziplist-value");
     /// Bytes at which a HyperLogLog leaves its sparse encoding.
     HLL_SPARSE_MAX_BYTES = memory("hll-sparse-max-bytes", "3000", 0, SIZE);
     /// Bytes of one node of a stream; 0 sets no limit.

@@ -13,6 +13,8 @@ pub fn families() -> Vec<&'static [Spec]> {
         cmd::list::COMMANDS,
         cmd::hyperloglog::COMMANDS,
         cmd::set::COMMANDS,
+        cmd::sorted_set::COMMANDS,
+        cmd::geo::COMMANDS,
         conn::commands::COMMANDS,
         conn::client_commands::COMMANDS,
         obs::command::COMMANDS,

@@ -9,3 +9,4 @@
 //! limits are those of Redis, so that OBJECT ENCODING tells the same.
 pub mod list;
 pub mod set;
+pub mod sorted_set;

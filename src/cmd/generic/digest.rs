@@ -8,6 +8,7 @@
 use sha1::{Digest as _, Sha1};
 
 use super::object::stored;
+use crate::base::num;
 use crate::cmd::cx::ReadCx;
 use crate::cmd::spec::Done;
 use crate::cmd::string::with_text;
@@ -15,6 +16,7 @@ use crate::ds::object::Kind;
 use crate::ds::raw::block::BlockRef;
 use crate::types::list::ListRef;
 use crate::types::set::SetRef;
+use crate::types::sorted_set::SortedSetRef;
 use crate::wire::{Args, Out};
 
 /// The number that stands for a type.
@@ -62,6 +64,13 @@ impl Digest {
             with_text(Some(string), |text| self.mix(text));
         } else if let Ok(list) = ListRef::of(block) {
             list.for_each(|element| element.with_text(|text| self.mix(text)));
+        } else if let Some(set) = SortedSetRef::of_value(block.value()) {
+            for (member, score) in set.iter() {
+                let mut pair = Digest::default();
+                member.with_text(|text| pair.mix(text));
+                pair.mix(&num::f64_digits(score));
+                self.add(&pair.0);
+            }
         } else if let Ok(set) = SetRef::of(block) {
             set.for_each(&mut |member| member.with_text(|text| self.add(text)));
         }
