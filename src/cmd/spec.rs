@@ -115,6 +115,8 @@ pub enum Group {
     Bitmap,
     /// Geospatial indexes.
     Geo,
+    /// Hashes.
+    Hash,
     /// The connection.
     Connection,
     /// The process.
@@ -131,6 +133,7 @@ impl Group {
             Group::String => "string",
             Group::Bitmap => "bitmap",
             Group::Geo => "geo",
+            Group::Hash => "hash",
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Scripting => "scripting",
@@ -143,6 +146,7 @@ impl Group {
             Group::String => "string",
             Group::Bitmap => "bitmap",
             Group::Geo => "geo",
+            Group::Hash => "hash",
             Group::Connection => "connection",
             Group::Server => "",
             Group::Scripting => "scripting",
