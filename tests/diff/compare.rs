@@ -10,7 +10,7 @@ type Reply = (Value, Vec<u8>);
 enum Rule {
     /// The elements may come in any order.
     AnyOrder,
-    /// Numbers may differ by this much, for clocks that are read at different times.
+    /// Numbers, also those in arrays, may differ by this much, for clocks that are read at different times.
     Near(i64),
     /// The same kind of reply.
     Kind,
@@ -19,11 +19,21 @@ enum Rule {
 /// Commands whose replies depend on more than the commands before.
 const RULES: &[(&str, Rule)] = &[
     ("keys", Rule::AnyOrder),
+    ("hgetall", Rule::AnyOrder),
+    ("hkeys", Rule::AnyOrder),
+    ("hvals", Rule::AnyOrder),
+    // Where the walk stops depends on the table.
+    ("hscan", Rule::Kind),
+    ("hrandfield", Rule::Kind),
     // The servers are asked one after the other, on a machine that may be busy.
     ("ttl", Rule::Near(5)),
     ("pttl", Rule::Near(5000)),
     ("expiretime", Rule::Near(5)),
     ("pexpiretime", Rule::Near(5000)),
+    ("httl", Rule::Near(5)),
+    ("hpttl", Rule::Near(5000)),
+    ("hexpiretime", Rule::Near(5)),
+    ("hpexpiretime", Rule::Near(5000)),
     ("randomkey", Rule::Kind),
     ("time", Rule::Kind),
     ("info", Rule::Kind),
@@ -86,7 +96,19 @@ impl Rule {
             }
             // The negative ones mean something.
             (Rule::Near(much), Value::Int(ours), Value::Int(theirs)) => {
-                *ours >= 0 && *theirs >= 0 && ours.abs_diff(*theirs) <= much as u64
+                ours == theirs || *ours >= 0 && *theirs >= 0 && ours.abs_diff(*theirs) <= much as u64
+            }
+            (Rule::Near(_), Value::Array(ours), Value::Array(theirs)) => {
+                ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(a, b)| self.allows(a, b))
+            }
+            (Rule::AnyOrder, Value::Map(ours), Value::Map(theirs)) => {
+                let sorted = |pairs: &[(Value, Value)]| {
+                    let mut texts: Vec<_> =
+                        pairs.iter().map(|(k, v)| (k.text().to_vec(), v.text().to_vec())).collect();
+                    texts.sort();
+                    texts
+                };
+                sorted(ours) == sorted(theirs)
             }
             (Rule::Kind, ours, theirs) => {
                 !ours.is_error() && std::mem::discriminant(ours) == std::mem::discriminant(theirs)
@@ -105,5 +127,8 @@ fn rules_allow_what_they_say_and_no_more() {
     assert!(Rule::Near(1).allows(&Value::Int(7), &Value::Int(8)));
     assert!(!Rule::Near(1).allows(&Value::Int(7), &Value::Int(9)));
     assert!(!Rule::Near(1).allows(&Value::Int(-1), &Value::Int(-2)));
+    let ints = |ints: &[i64]| Value::Array(ints.iter().map(|n| Value::Int(*n)).collect());
+    assert!(Rule::Near(1).allows(&ints(&[-2, 7]), &ints(&[-2, 8])));
+    assert!(!Rule::Near(1).allows(&ints(&[-2, 7]), &ints(&[-1, 7])));
     assert!(!Rule::Kind.allows(&Value::Null, &Value::Int(1)));
 }

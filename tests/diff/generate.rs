@@ -28,6 +28,10 @@ const LEFT_OUT: &[(&str, &str)] = &[
 /// One in so many of their turns is kept.
 const SELDOM: &[(&str, usize)] = &[("flushall", 8), ("flushdb", 6), ("swapdb", 2), ("keys", 3), ("lcs", 2)];
 
+/// Commands that make values, with their arguments.
+const FILLERS: &[(&str, &[&str])] =
+    &[("SET", &["key", "value"]), ("HSET", &["key", "field", "value", "field", "value", "field", "value"])];
+
 const SMALL: &[&str] =
     &["0", "1", "-1", "2", "3", "5", "7", "8", "-2", "-5", "10", "16", "31", "64", "100", "1000"];
 /// None is an offset that a string can have: zeros up to there would take seconds.
@@ -82,6 +86,8 @@ const TEXTS: &[&str] = &[
     "this text is too long for the short encoding of strings: 44",
     "exactly forty-four bytes long, no less or mo.",
 ];
+/// Fields of hashes.
+const FIELDS: &[&str] = &["f0", "f1", "f2", "f3", "f4", "1", "-7", "012", "", "f5"];
 const PATTERNS: &[&str] =
     &["*", "k*", "k?", "k[0-3]", "k[^0]", "{k0}*", "", "\\k0", "[", "k[0-", "*x", "none"];
 const TYPES: &[&str] = &["string", "list", "hash", "STRING", "nosuch"];
@@ -138,10 +144,10 @@ impl Generator {
             }
             if rng.one_in(4) {
                 // Without values there is little to see.
-                let mut set: Words =
-                    vec![b"SET".to_vec(), value("key", "set", rng), value("value", "set", rng)];
-                set.truncate(3);
-                commands.push(set);
+                let (name, parts) = *rng.pick(FILLERS);
+                let mut fill: Words = vec![name.as_bytes().to_vec()];
+                fill.extend(parts.iter().map(|part| value(part, "set", rng)));
+                commands.push(fill);
             }
             if self.select && rng.one_in(12) {
                 commands.push(vec![b"SELECT".to_vec(), rng.below(DATABASES).to_string().into_bytes()]);
@@ -177,6 +183,9 @@ impl Generator {
         let mut words: Words = entry.name.split('|').map(|w| w.as_bytes().to_vec()).collect();
         let names = words.len();
         emit(&entry.syntax, entry, rng, &mut words);
+        if !rng.one_in(8) {
+            fit_count(&mut words, entry.name);
+        }
         if rng.one_in(15) {
             spoil(&mut words, names, rng);
         }
@@ -189,7 +198,7 @@ impl Generator {
 }
 
 fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
-    if !matches!(row.group, Group::Generic | Group::String | Group::Bitmap) {
+    if !matches!(row.group, Group::Generic | Group::String | Group::Bitmap | Group::Hash) {
         return None;
     }
     if LEFT_OUT.iter().any(|(name, reason)| *name == row.name && !reason.contains("SELDOM")) {
@@ -239,6 +248,15 @@ fn emit(nodes: &[Node], entry: &Entry, rng: &mut Rng, words: &mut Words) {
     }
 }
 
+/// Makes the number behind FIELDS that of the fields that follow.
+fn fit_count(words: &mut Words, command: &str) {
+    if let Some(at) = words.iter().position(|word| word == b"FIELDS") {
+        let step = if command == "hsetex" { 2 } else { 1 };
+        let fields = words.len().saturating_sub(at + 2) / step;
+        words[at + 1] = fields.to_string().into_bytes();
+    }
+}
+
 /// Makes a mistake in the arguments.
 fn spoil(words: &mut Words, names: usize, rng: &mut Rng) {
     let at = names + rng.below(words.len() - names + 1);
@@ -265,7 +283,11 @@ fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
         "milliseconds" => MILLISECONDS,
         "unix-time-seconds" => UNIX_SECONDS,
         "unix-time-milliseconds" => UNIX_MILLISECONDS,
+        "field" if rng.one_in(20) => return long_text(rng),
+        "field" => FIELDS,
+        "pattern" if command == "hscan" => &["*", "f*", "f[0-2]", "1", "none"],
         "pattern" => PATTERNS,
+        "cursor" => &["0", "0", "0", "1", "7", "x"],
         "type" => TYPES,
         "encoding" => ENCODINGS,
         "db" | "destination-db" | "index1" | "index2" | "index" => {
@@ -273,7 +295,7 @@ fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
         }
         "bit" => &["0", "1", "0", "1", "2", "-1", "x"],
         "offset" => OFFSETS,
-        "increment" if command == "incrbyfloat" && rng.one_in(2) => FLOATS,
+        "increment" if command.ends_with("incrbyfloat") && rng.one_in(2) => FLOATS,
         "value" if command == "setbit" => &["0", "1", "1", "2", "-1", "x"],
         "value" | "comparison-value" | "message" if rng.one_in(6) => return long_text(rng),
         "value" | "comparison-value" | "message" => TEXTS,

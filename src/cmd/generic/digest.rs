@@ -12,10 +12,13 @@ use crate::cmd::cx::ReadCx;
 use crate::cmd::spec::Done;
 use crate::cmd::string::with_text;
 use crate::ds::raw::block::{BlockRef, Value};
+use crate::types::hash::{Field, HashRef};
 use crate::wire::{Args, Out};
 
 /// The number that stands for strings.
 const TYPE_STRING: u32 = 0;
+/// The number that stands for hashes.
+const TYPE_HASH: u32 = 4;
 
 /// A digest in the making.
 #[derive(Clone, Copy, Default)]
@@ -50,12 +53,28 @@ impl Digest {
                 self.mix(&TYPE_STRING.to_be_bytes());
                 with_text(Some(string), |text| self.mix(text));
             }
-            Value::Packed(..) | Value::Object(_) => {}
+            value => {
+                if let Some(hash) = HashRef::of_value(value) {
+                    self.mix(&TYPE_HASH.to_be_bytes());
+                    hash.for_each(|field| self.add(&field_digest(&field).0));
+                }
+            }
         }
         if block.deadline_ms().is_some() {
             self.add(b"!!expire!!");
         }
     }
+}
+
+/// The digest of a field: name, value, whether it has a deadline.
+fn field_digest(field: &Field<'_>) -> Digest {
+    let mut digest = Digest::default();
+    field.name.with_text(|name| digest.mix(name));
+    field.value.with_text(|value| digest.mix(value));
+    if field.deadline_ms.is_some() {
+        digest.add(b"!!hexpire!!");
+    }
+    digest
 }
 
 /// The digest of key and value.
