@@ -5,8 +5,10 @@ pub mod docs;
 pub mod generic;
 pub mod geo;
 pub mod hash;
+pub mod hyperloglog;
 #[cfg(test)]
 pub(crate) mod laws;
+pub mod set;
 pub mod spec;
 pub mod string;
 pub mod table;

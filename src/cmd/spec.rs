@@ -79,6 +79,9 @@ pub mod flag {
     pub const ALLOW_BUSY: u32 = 1 << 13;
     /// Touches everything; protected by the enable-debug-command setting.
     pub const PROTECTED: u32 = 1 << 14;
+    /// Shown as a command that reads, and waits for CLIENT PAUSE WRITE all the same: it may change how a value is
+    /// stored.
+    pub const MAY_REPLICATE: u32 = 1 << 16;
     /// May be left without any key.
     pub const NO_MANDATORY_KEYS: u32 = 1 << 15;
     /// The promise that no connection-only handling exists: runs at once when no gate bit it keeps is in force.
@@ -117,6 +120,10 @@ pub enum Group {
     Geo,
     /// Hashes.
     Hash,
+    /// Strings that estimate numbers of elements.
+    HyperLogLog,
+    /// Sets.
+    Set,
     /// The connection.
     Connection,
     /// The process.
@@ -134,6 +141,8 @@ impl Group {
             Group::Bitmap => "bitmap",
             Group::Geo => "geo",
             Group::Hash => "hash",
+            Group::HyperLogLog => "hyperloglog",
+            Group::Set => "set",
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Scripting => "scripting",
@@ -147,6 +156,8 @@ impl Group {
             Group::Bitmap => "bitmap",
             Group::Geo => "geo",
             Group::Hash => "hash",
+            Group::HyperLogLog => "hyperloglog",
+            Group::Set => "set",
             Group::Connection => "connection",
             Group::Server => "",
             Group::Scripting => "scripting",
@@ -411,7 +422,8 @@ impl Spec {
         if self.flags & flag::NO_INTERCEPT == 0 || self.flags & flag::PROTECTED != 0 {
             return u32::MAX;
         }
-        let pause_write = if self.flags & flag::WRITE != 0 { gate::PAUSE_WRITE } else { 0 };
+        let pause_write =
+            if self.flags & (flag::WRITE | flag::MAY_REPLICATE) != 0 { gate::PAUSE_WRITE } else { 0 };
         gate::REPLY_MODE | gate::PAUSE_ALL | pause_write
     }
 

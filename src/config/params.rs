@@ -216,11 +216,11 @@ Encodings {
     /// Nodes at each end of a list that stay uncompressed; 0 compresses none.
     LIST_COMPRESS_DEPTH = int("list-compress-depth", "0", 0, I32).later();
     /// Most members of a set of integers kept in its compact encoding.
-    SET_MAX_INTSET_ENTRIES = int("set-max-intset-entries", "512", 0, I64).later();
+    SET_MAX_INTSET_ENTRIES = int("set-max-intset-entries", "512", 0, I64);
     /// Most members of a set kept in its compact encoding.
-    SET_MAX_LISTPACK_ENTRIES = int("set-max-listpack-entries", "128", 0, I64).later();
+    SET_MAX_LISTPACK_ENTRIES = int("set-max-listpack-entries", "128", 0, I64);
     /// Most bytes of a member of a set kept in its compact encoding.
-    SET_MAX_LISTPACK_VALUE = int("set-max-listpack-value", "64", 0, I64).later();
+    SET_MAX_LISTPACK_VALUE = int("set-max-listpack-value", "64", 0, I64);
     /// Most members of a sorted set kept in its compact encoding.
     ZSET_MAX_LISTPACK_ENTRIES = int("zset-max-listpack-entries", "128", 0, I64)
         .alias("zset-max-ziplist-entries").later();
@@ -228,7 +228,7 @@ Encodings {
     ZSET_MAX_LISTPACK_VALUE = memory("zset-max-listpack-value", "64", 0, SIZE)
         .alias("zset-max-ziplist-value").later();
     /// Bytes at which a HyperLogLog leaves its sparse encoding.
-    HLL_SPARSE_MAX_BYTES = memory("hll-sparse-max-bytes", "3000", 0, SIZE).later();
+    HLL_SPARSE_MAX_BYTES = memory("hll-sparse-max-bytes", "3000", 0, SIZE);
     /// Bytes of one node of a stream; 0 sets no limit.
     STREAM_NODE_MAX_BYTES = memory("stream-node-max-bytes", "4096", 0, SIZE).later();
     /// Entries of one node of a stream; 0 sets no limit.

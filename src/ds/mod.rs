@@ -2,6 +2,7 @@
 pub mod bits;
 pub mod dated;
 pub mod geo;
+pub mod hll;
 pub mod intset;
 pub mod lcs;
 pub mod list;
@@ -10,4 +11,5 @@ pub mod lzf;
 pub mod object;
 pub mod packed;
 pub mod raw;
+pub mod sorted;
 pub mod table;

@@ -1,5 +1,6 @@
 //! Values with parts: what a key can hold besides a string, small (packed bytes) or large (a structure of its own).
 use super::list::Quicklist;
+use super::sorted::SortedTable;
 use super::table::PackedTable;
 
 /// What a value is.
@@ -72,6 +73,8 @@ pub enum Object {
     Set(PackedTable),
     /// Fields and values in a table.
     Hash(PackedTable),
+    /// Members in the order of their scores.
+    SortedSet(SortedTable),
 }
 
 impl Object {
@@ -81,6 +84,7 @@ impl Object {
             Object::List(_) => Kind::List,
             Object::Set(_) => Kind::Set,
             Object::Hash(_) => Kind::Hash,
+            Object::SortedSet(_) => Kind::SortedSet,
         }
     }
 
@@ -89,6 +93,7 @@ impl Object {
         match self {
             Object::List(list) => list.node_count(),
             Object::Set(table) | Object::Hash(table) => table.len(),
+            Object::SortedSet(table) => table.len(),
         }
     }
 
@@ -98,6 +103,7 @@ impl Object {
             + match self {
                 Object::List(list) => list.heap_bytes(),
                 Object::Set(table) | Object::Hash(table) => table.heap_bytes(),
+                Object::SortedSet(table) => table.heap_bytes(),
             }
     }
 }

@@ -11,6 +11,8 @@ pub fn families() -> Vec<&'static [Spec]> {
         cmd::string::COMMANDS,
         cmd::bitmap::COMMANDS,
         cmd::hash::COMMANDS,
+        cmd::hyperloglog::COMMANDS,
+        cmd::set::COMMANDS,
         conn::commands::COMMANDS,
         conn::client_commands::COMMANDS,
         obs::command::COMMANDS,

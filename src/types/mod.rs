@@ -8,3 +8,4 @@
 //! Must stay true: only an edit changes a form, never a read; a container that becomes empty takes its key along; the
 //! limits are those of Redis, so that OBJECT ENCODING tells the same.
 pub mod hash;
+pub mod set;

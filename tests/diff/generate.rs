@@ -22,15 +22,14 @@ const LEFT_OUT: &[(&str, &str)] = &[
         "counts keys whose time has come until somebody meets them; the questions ask it when all were met",
     ),
     ("object|help", "scripts compare it"),
+    ("spop", "what it leaves differs; scripts cover it"),
     ("object|freq", "needs a policy that keeps frequencies; scripts cover it"),
     ("lcs", "quadratic: taken seldom, see `SELDOM`"),
+    ("pfselftest", "takes a second"),
 ];
 /// One in so many of their turns is kept.
-const SELDOM: &[(&str, usize)] = &[("flushall", 8), ("flushdb", 6), ("swapdb", 2), ("keys", 3), ("lcs", 2)];
-
-/// Commands that make values, with their arguments.
-const FILLERS: &[(&str, &[&str])] =
-    &[("SET", &["key", "value"]), ("HSET", &["key", "field", "value", "field", "value", "field", "value"])];
+const SELDOM: &[(&str, usize)] =
+    &[("flushall", 8), ("flushdb", 6), ("swapdb", 2), ("keys", 3), ("lcs", 2), ("pfdebug", 3)];
 
 const SMALL: &[&str] =
     &["0", "1", "-1", "2", "3", "5", "7", "8", "-2", "-5", "10", "16", "31", "64", "100", "1000"];
@@ -88,6 +87,27 @@ const TEXTS: &[&str] = &[
 ];
 /// Fields of hashes.
 const FIELDS: &[&str] = &["f0", "f1", "f2", "f3", "f4", "1", "-7", "012", "", "f5"];
+/// Short and few, so that sets have some in common; now and then too long for a listpack.
+const MEMBERS: &[&str] = &[
+    "0",
+    "1",
+    "2",
+    "3",
+    "5",
+    "-7",
+    "70000",
+    "-9223372036854775808",
+    "a",
+    "b",
+    "c",
+    "hello",
+    "",
+    "012",
+    "-0",
+    "1.5",
+    "sixty-four bytes, which is as long as a listpack's member can be",
+    "sixty-five bytes, which is more than a listpack's member can have",
+];
 const PATTERNS: &[&str] =
     &["*", "k*", "k?", "k[0-3]", "k[^0]", "{k0}*", "", "\\k0", "[", "k[0-", "*x", "none"];
 const TYPES: &[&str] = &["string", "list", "hash", "STRING", "nosuch"];
@@ -144,10 +164,7 @@ impl Generator {
             }
             if rng.one_in(4) {
                 // Without values there is little to see.
-                let (name, parts) = *rng.pick(FILLERS);
-                let mut fill: Words = vec![name.as_bytes().to_vec()];
-                fill.extend(parts.iter().map(|part| value(part, "set", rng)));
-                commands.push(fill);
+                commands.push(fill(rng));
             }
             if self.select && rng.one_in(12) {
                 commands.push(vec![b"SELECT".to_vec(), rng.below(DATABASES).to_string().into_bytes()]);
@@ -197,8 +214,34 @@ impl Generator {
     }
 }
 
+/// A command that gives a key a value.
+fn fill(rng: &mut Rng) -> Words {
+    let key = value("key", "", rng);
+    if rng.one_in(3) {
+        return vec![b"SET".to_vec(), key, value("value", "set", rng)];
+    }
+    if rng.one_in(2) {
+        let mut words = vec![b"HSET".to_vec(), key];
+        for _ in 0..1 + rng.below(6) {
+            words.extend([value("field", "hset", rng), value("value", "hset", rng)]);
+        }
+        return words;
+    }
+    let mut words = vec![b"SADD".to_vec(), key];
+    // Mostly integers, or all of them.
+    let numbers = rng.one_in(2);
+    for _ in 0..1 + rng.below(12) {
+        words.push(if numbers {
+            rng.below(20).to_string().into_bytes()
+        } else {
+            value("member", "sadd", rng)
+        });
+    }
+    words
+}
+
 fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
-    if !matches!(row.group, Group::Generic | Group::String | Group::Bitmap | Group::Hash) {
+    if matches!(row.group, Group::Connection | Group::Server | Group::Scripting) {
         return None;
     }
     if LEFT_OUT.iter().any(|(name, reason)| *name == row.name && !reason.contains("SELDOM")) {
@@ -274,7 +317,10 @@ fn spoil(words: &mut Words, names: usize, rng: &mut Rng) {
 /// A value for a name of a syntax line.
 fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
     let from = match name {
-        "key" | "newkey" | "source" | "destination" | "destkey" | "key1" | "key2" => KEYS,
+        "key" | "newkey" | "source" | "destination" | "destkey" | "sourcekey" | "key1" | "key2" => KEYS,
+        "element" if rng.one_in(2) => return rng.below(3000).to_string().into_bytes(),
+        "element" => TEXTS,
+        "subcommand" => &["GETREG", "decode", "DECODE", "encoding", "ENCODING", "todense", "nosuch"],
         "seconds" if !rng.one_in(3) => return (1000 + rng.below(10_000_000)).to_string().into_bytes(),
         "milliseconds" if !rng.one_in(3) => {
             return format!("{}500", 1000 + rng.below(10_000_000)).into_bytes();
@@ -287,7 +333,6 @@ fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
         "field" => FIELDS,
         "pattern" if command == "hscan" => &["*", "f*", "f[0-2]", "1", "none"],
         "pattern" => PATTERNS,
-        "cursor" => &["0", "0", "0", "1", "7", "x"],
         "type" => TYPES,
         "encoding" => ENCODINGS,
         "db" | "destination-db" | "index1" | "index2" | "index" => {
@@ -296,12 +341,17 @@ fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
         "bit" => &["0", "1", "0", "1", "2", "-1", "x"],
         "offset" => OFFSETS,
         "increment" if command.ends_with("incrbyfloat") && rng.one_in(2) => FLOATS,
+        "member" if rng.one_in(40) => return long_text(rng),
+        "member" => MEMBERS,
+        "numkeys" => &["1", "2", "2", "3", "4", "0", "-1", "x"],
+        // Whoever goes on somewhere sees what the server's own order has there.
+        "cursor" => &["0", "0", "0", "x", "-1", ""],
         "value" if command == "setbit" => &["0", "1", "1", "2", "-1", "x"],
         "value" | "comparison-value" | "message" if rng.one_in(6) => return long_text(rng),
         "value" | "comparison-value" | "message" => TEXTS,
         _ => SMALL,
     };
-    let number = !std::ptr::eq(from, KEYS) && !std::ptr::eq(from, TEXTS);
+    let number = ![KEYS, TEXTS, MEMBERS].iter().any(|texts| std::ptr::eq(from, *texts));
     let from = if number && rng.one_in(20) { EDGES } else { from };
     // A new size of the value, which the lists do not have, and an old text cut.
     let text = rng.pick(from);

@@ -13,12 +13,15 @@ use crate::cmd::spec::Done;
 use crate::cmd::string::with_text;
 use crate::ds::raw::block::{BlockRef, Value};
 use crate::types::hash::{Field, HashRef};
+use crate::types::set::SetRef;
 use crate::wire::{Args, Out};
 
 /// The number that stands for strings.
 const TYPE_STRING: u32 = 0;
 /// The number that stands for hashes.
 const TYPE_HASH: u32 = 4;
+/// The number that stands for sets.
+const TYPE_SET: u32 = 2;
 
 /// A digest in the making.
 #[derive(Clone, Copy, Default)]
@@ -53,12 +56,15 @@ impl Digest {
                 self.mix(&TYPE_STRING.to_be_bytes());
                 with_text(Some(string), |text| self.mix(text));
             }
-            value => {
-                if let Some(hash) = HashRef::of_value(value) {
-                    self.mix(&TYPE_HASH.to_be_bytes());
-                    hash.for_each(|field| self.add(&field_digest(&field).0));
-                }
-            }
+            Value::Packed(..) | Value::Object(_) => {}
+        }
+        if let Ok(set) = SetRef::of(block) {
+            self.mix(&TYPE_SET.to_be_bytes());
+            set.for_each(&mut |member| member.with_text(|text| self.add(text)));
+        }
+        if let Ok(hash) = HashRef::of(block) {
+            self.mix(&TYPE_HASH.to_be_bytes());
+            hash.for_each(|field| self.add(&field_digest(&field).0));
         }
         if block.deadline_ms().is_some() {
             self.add(b"!!expire!!");
@@ -121,7 +127,9 @@ pub fn digest_value(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Settings;
     use crate::ds::raw::block::{Block, NewValue};
+    use crate::types::set::{Limits, NewSet};
 
     fn value_hex(value: NewValue<'_>, deadline_ms: Option<u64>) -> String {
         let block = Block::new(b"k", value, deadline_ms, 0, 0);
@@ -137,5 +145,28 @@ mod tests {
         assert_eq!(value_hex(NewValue::Int(9999), None), "1cccc814745f3e39e4e9cb701a60bfdb09b076ff");
         assert_eq!(value_hex(NewValue::Bytes(b""), Some(7)), "6db1b93ce6baa1d5cf28f3e32abc6d750a8ed39f");
         assert_eq!(value_hex(NewValue::Bytes(b"9999"), None), value_hex(NewValue::Int(9999), None));
+    }
+
+    #[test]
+    fn sets_as_redis_digests_them() {
+        let long = "a long text that makes the set a table, since it has more than sixty-four bytes";
+        let forms = [&["7", "-3"][..], &["7", "x", "-3"], &["7", long]];
+        let hexes = forms.map(|members| {
+            let mut set = NewSet::of_ints();
+            let limits = Limits::of(&Settings::default());
+            for member in members {
+                set.add(member.as_bytes().into(), &limits);
+            }
+            let mut hex = String::new();
+            set.store(|value| hex = value_hex(value, None));
+            hex
+        });
+        // Given by DEBUG DIGEST-VALUE of Redis 8.0.6.
+        let given = [
+            "fc62501d60286028e7dab3abd58c6088d7187611",
+            "ed94fd93a50249ac4c704ed7eedd058baf445663",
+            "6da2c138281d03320ce929b1e83ba07b8b597253",
+        ];
+        assert_eq!(hexes, given);
     }
 }
