@@ -120,6 +120,8 @@ pub enum Group {
     List,
     /// Geospatial indexes.
     Geo,
+    /// Hashes.
+    Hash,
     /// Strings that estimate numbers of elements.
     HyperLogLog,
     /// Sets.
@@ -143,6 +145,7 @@ impl Group {
             Group::Bitmap => "bitmap",
             Group::List => "list",
             Group::Geo => "geo",
+            Group::Hash => "hash",
             Group::HyperLogLog => "hyperloglog",
             Group::Set => "set",
             Group::SortedSet => "sorted-set",
@@ -159,6 +162,7 @@ impl Group {
             Group::Bitmap => "bitmap",
             Group::List => "list",
             Group::Geo => "geo",
+            Group::Hash => "hash",
             Group::HyperLogLog => "hyperloglog",
             Group::Set => "set",
             Group::SortedSet => "sortedset",

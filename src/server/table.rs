@@ -11,6 +11,7 @@ pub fn families() -> Vec<&'static [Spec]> {
         cmd::string::COMMANDS,
         cmd::bitmap::COMMANDS,
         cmd::list::COMMANDS,
+        cmd::hash::COMMANDS,
         cmd::hyperloglog::COMMANDS,
         cmd::set::COMMANDS,
         cmd::sorted_set::COMMANDS,

@@ -14,6 +14,7 @@ use crate::cmd::spec::Done;
 use crate::cmd::string::with_text;
 use crate::ds::object::Kind;
 use crate::ds::raw::block::BlockRef;
+use crate::types::hash::{Field, HashRef};
 use crate::types::list::ListRef;
 use crate::types::set::SetRef;
 use crate::types::sorted_set::SortedSetRef;
@@ -73,11 +74,24 @@ impl Digest {
             }
         } else if let Ok(set) = SetRef::of(block) {
             set.for_each(&mut |member| member.with_text(|text| self.add(text)));
+        } else if let Ok(hash) = HashRef::of(block) {
+            hash.for_each(|field| self.add(&field_digest(&field).0));
         }
         if block.deadline_ms().is_some() {
             self.add(b"!!expire!!");
         }
     }
+}
+
+/// The digest of a field: name, value, whether it has a deadline.
+fn field_digest(field: &Field<'_>) -> Digest {
+    let mut digest = Digest::default();
+    field.name.with_text(|name| digest.mix(name));
+    field.value.with_text(|value| digest.mix(value));
+    if field.deadline_ms.is_some() {
+        digest.add(b"!!hexpire!!");
+    }
+    digest
 }
 
 /// The digest of key and value.
