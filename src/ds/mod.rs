@@ -7,3 +7,4 @@ pub mod listpack;
 pub mod object;
 pub mod packed;
 pub mod raw;
+pub mod stream;

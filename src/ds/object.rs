@@ -1,5 +1,6 @@
 //! Values with parts: what a key can hold besides a string, small (packed bytes) or large (a structure of its own).
 use super::list::Quicklist;
+use super::stream::Stream;
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,8 @@ impl Packing {
 pub enum Object {
     /// A list of several listpacks.
     List(Quicklist),
+    /// A log with its consumer groups.
+    Stream(Box<Stream>),
 }
 
 impl Object {
@@ -74,6 +77,7 @@ impl Object {
     pub const fn kind(&self) -> Kind {
         match self {
             Object::List(_) => Kind::List,
+            Object::Stream(_) => Kind::Stream,
         }
     }
 
@@ -81,6 +85,7 @@ impl Object {
     pub fn parts(&self) -> usize {
         match self {
             Object::List(list) => list.node_count(),
+            Object::Stream(stream) => stream.parts(),
         }
     }
 
@@ -89,6 +94,7 @@ impl Object {
         size_of::<Object>()
             + match self {
                 Object::List(list) => list.heap_bytes(),
+                Object::Stream(stream) => size_of::<Stream>() + stream.heap_bytes(),
             }
     }
 }
