@@ -200,7 +200,6 @@ mod tests {
             log.append(log.new_id(NewId::Now(1_000_000 + n / 70)).unwrap(), limits, fields.into_iter());
         }
         let per_entry = log.heap_bytes() as f64 / 50_000.0;
-        println!("{per_entry}");
         assert!(per_entry < 13.5, "{per_entry}");
     }
 
