@@ -19,6 +19,8 @@ pub mod store;
 
 pub mod types;
 
+pub mod rdb;
+
 pub mod cmd;
 
 pub mod shard;

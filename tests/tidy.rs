@@ -14,6 +14,7 @@ const FLOORS: &[&[&str]] = &[
     &["host"],
     &["store"],
     &["types"],
+    &["rdb"],
     &["cmd"],
     &["shard"],
     &["obs", "admin"],

@@ -6,7 +6,10 @@
 //! ```text
 //! bit 63            40 39           24 23        16 15            0
 //!     directory prefix | bucket bits  | fingerprint | shard
+//!              index bits             |
 //! ```
+//! Packed tables (`ds::table`) hold fields and members, which no shard or directory has sorted before: they take
+//! everything above the fingerprint as one index.
 use std::sync::OnceLock;
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
@@ -63,6 +66,18 @@ impl KeyHash {
         (self.0 >> 24) as u16
     }
 
+    /// The forty bits above the fingerprint as one number, for tables without a directory.
+    #[inline]
+    pub fn index_bits(self) -> u64 {
+        self.0 >> 24
+    }
+
+    /// All 64 bits.
+    #[inline]
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+
     /// The top [`PREFIX_BITS`] bits, which the directory consumes from the most significant one down.
     #[inline]
     pub fn prefix(self) -> u32 {
@@ -84,6 +99,9 @@ mod tests {
             let now = fields(KeyHash::from_bits(base_bits ^ (1 << bit)));
             let changed = [base.0 != now.0, base.1 != now.1, base.2 != now.2, base.3 != now.3];
             assert_eq!(changed.iter().filter(|c| **c).count(), 1, "bit {bit}");
+            // A table without a directory takes bucket and directory bits together.
+            let moved = KeyHash::from_bits(base_bits ^ (1 << bit)).index_bits() != base_bits >> 24;
+            assert_eq!(moved, changed[2] || changed[3], "bit {bit}");
         }
     }
 

@@ -3,6 +3,7 @@ pub mod bitmap;
 pub mod cx;
 pub mod docs;
 pub mod generic;
+pub mod geo;
 #[cfg(test)]
 pub(crate) mod laws;
 pub mod spec;

@@ -113,6 +113,8 @@ pub enum Group {
     String,
     /// Bits of strings.
     Bitmap,
+    /// Geospatial indexes.
+    Geo,
     /// The connection.
     Connection,
     /// The process.
@@ -128,6 +130,7 @@ impl Group {
             Group::Generic => "generic",
             Group::String => "string",
             Group::Bitmap => "bitmap",
+            Group::Geo => "geo",
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Scripting => "scripting",
@@ -139,6 +142,7 @@ impl Group {
             Group::Generic => "keyspace",
             Group::String => "string",
             Group::Bitmap => "bitmap",
+            Group::Geo => "geo",
             Group::Connection => "connection",
             Group::Server => "",
             Group::Scripting => "scripting",
@@ -487,7 +491,8 @@ const fn is_sub(name: &str) -> bool {
 pub(crate) const fn arity_of(syntax: &str, base: i32) -> i32 {
     let bytes = syntax.as_bytes();
     let (mut i, mut depth, mut words, mut optional, mut in_word) = (0, 0, base, false, false);
-    let (mut in_choice, mut in_first) = (false, true);
+    // How many choices are open, and in which of them (from 1) a later alternative stands; 0: in none.
+    let (mut choices, mut passed) = (0, 0);
     while i < bytes.len() {
         match bytes[i] {
             b'[' => {
@@ -495,19 +500,22 @@ pub(crate) const fn arity_of(syntax: &str, base: i32) -> i32 {
                 optional = true;
             }
             b']' => depth -= 1,
-            b'<' => {
-                in_choice = true;
-                in_first = true;
-            }
+            b'<' => choices += 1,
             b'>' => {
-                in_choice = false;
-                in_first = true;
+                if passed == choices {
+                    passed = 0;
+                }
+                choices -= 1;
                 optional = true;
             }
             b' ' => in_word = false,
-            b'|' if in_choice => in_first = false,
+            b'|' if choices > 0 => {
+                if passed == 0 {
+                    passed = choices;
+                }
+            }
             _ => {
-                if depth == 0 && in_first && !in_word {
+                if depth == 0 && passed == 0 && !in_word {
                     words += 1;
                 }
                 in_word = true;
@@ -577,6 +585,8 @@ mod tests {
             ("key [key ...]", -2),
             ("LEFT|RIGHT key", 3),
             ("key <a|b c> [d]", -3),
+            ("<a b <c|d e>|f g> h", -5),
+            ("<a|b <c|d>> <e|f> g", -4),
         ];
         for (syntax, arity) in cases {
             assert_eq!(arity_of(syntax, 1), arity, "{syntax}");

@@ -1,6 +1,7 @@
 //! Values with parts: what a key can hold besides a string, small (packed bytes) or large (a structure of its own).
 use super::list::Quicklist;
 use super::stream::Stream;
+use super::table::PackedTable;
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,10 @@ impl Packing {
 pub enum Object {
     /// A list of several listpacks.
     List(Quicklist),
+    /// Members in a table.
+    Set(PackedTable),
+    /// Fields and values in a table.
+    Hash(PackedTable),
     /// A log with its consumer groups.
     Stream(Box<Stream>),
 }
@@ -77,6 +82,8 @@ impl Object {
     pub const fn kind(&self) -> Kind {
         match self {
             Object::List(_) => Kind::List,
+            Object::Set(_) => Kind::Set,
+            Object::Hash(_) => Kind::Hash,
             Object::Stream(_) => Kind::Stream,
         }
     }
@@ -85,6 +92,7 @@ impl Object {
     pub fn parts(&self) -> usize {
         match self {
             Object::List(list) => list.node_count(),
+            Object::Set(table) | Object::Hash(table) => table.len(),
             Object::Stream(stream) => stream.parts(),
         }
     }
@@ -94,6 +102,7 @@ impl Object {
         size_of::<Object>()
             + match self {
                 Object::List(list) => list.heap_bytes(),
+                Object::Set(table) | Object::Hash(table) => table.heap_bytes(),
                 Object::Stream(stream) => size_of::<Stream>() + stream.heap_bytes(),
             }
     }
