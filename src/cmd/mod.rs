@@ -7,5 +7,6 @@ pub mod geo;
 #[cfg(test)]
 pub(crate) mod laws;
 pub mod spec;
+pub mod stream;
 pub mod string;
 pub mod table;

@@ -5,5 +5,6 @@
 //! view (`ListRef`) made from a block, which refuses a value of another kind, and a way to change it (`ListMut`) on top
 //! of the store's editor.
 //!
-//! Must stay true: only an edit changes a form, never a read; a container that becomes empty takes its key along; the
+//! Must stay true: only an edit changes a form, never a read; a container that becomes empty takes its key along (a stream does not); the
 //! limits are those of Redis, so that OBJECT ENCODING tells the same.
+pub mod stream;

@@ -11,11 +11,15 @@ use super::object::stored;
 use crate::cmd::cx::ReadCx;
 use crate::cmd::spec::Done;
 use crate::cmd::string::with_text;
+use crate::ds::object::Object;
 use crate::ds::raw::block::{BlockRef, Value};
+use crate::ds::stream::{Stream, StreamId};
 use crate::wire::{Args, Out};
 
 /// The number that stands for strings.
 const TYPE_STRING: u32 = 0;
+/// The number that stands for streams.
+const TYPE_STREAM: u32 = 6;
 
 /// A digest in the making.
 #[derive(Clone, Copy, Default)]
@@ -50,10 +54,23 @@ impl Digest {
                 self.mix(&TYPE_STRING.to_be_bytes());
                 with_text(Some(string), |text| self.mix(text));
             }
+            Value::Object(Object::Stream(stream)) => self.mix_stream(stream),
             Value::Packed(..) | Value::Object(_) => {}
         }
         if block.deadline_ms().is_some() {
             self.add(b"!!expire!!");
+        }
+    }
+
+    /// Groups do not count.
+    fn mix_stream(&mut self, stream: &Stream) {
+        self.mix(&TYPE_STREAM.to_be_bytes());
+        for entry in stream.log.range(StreamId::MIN, StreamId::MAX) {
+            self.mix(entry.id.text(b'.').as_bytes());
+            for (name, value) in entry.pairs() {
+                name.with_text(|text| self.mix(text));
+                value.with_text(|text| self.mix(text));
+            }
         }
     }
 }
@@ -103,12 +120,27 @@ pub fn digest_value(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
 mod tests {
     use super::*;
     use crate::ds::raw::block::{Block, NewValue};
+    use crate::ds::stream::NodeLimits;
 
     fn value_hex(value: NewValue<'_>, deadline_ms: Option<u64>) -> String {
         let block = Block::new(b"k", value, deadline_ms, 0, 0);
         let mut digest = Digest::default();
         digest.mix_value(block.view());
         digest.hex()
+    }
+
+    #[test]
+    fn streams_as_redis_digests_them() {
+        let mut stream = Box::<Stream>::default();
+        let entries =
+            [(1_000, 5, "a 1 b xyz"), (1_000, 6, "a 2 b "), (1_007, 0, "b 1"), (9_999, 0, "a -5 b 7")];
+        for (ms, seq, line) in entries {
+            let fields: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            stream.log.append(StreamId::new(ms, seq), NodeLimits::default(), fields.into_iter());
+        }
+        // Given by DEBUG DIGEST-VALUE of Redis 8.0.6.
+        let value = NewValue::Object(Box::new(Object::Stream(stream)));
+        assert_eq!(value_hex(value, None), "929f9caeb3ed096651fb8d99ed46c4f4f474cd07");
     }
 
     #[test]

@@ -190,12 +190,29 @@ impl Group {
         self.consumer_mut(delivery.consumer).pending.insert(id);
     }
 
-    /// Notes that a pending entry is delivered to its consumer once more.
-    pub fn deliver_again(&mut self, id: StreamId, now_ms: i64) {
-        if let Some(delivery) = self.pending.get_mut(&id) {
-            delivery.time_ms = now_ms;
-            delivery.count = delivery.count.wrapping_add(1);
+    /// Hands what is pending for a consumer to `deliver`, from `id` on, at most `max` entries, and tells how many they
+    /// were. Those that `deliver` says are still in the log count as delivered once more.
+    pub fn deliver_again(
+        &mut self,
+        consumer: ConsumerId,
+        id: StreamId,
+        max: usize,
+        now_ms: i64,
+        mut deliver: impl FnMut(StreamId) -> bool,
+    ) -> usize {
+        let Group { pending, consumers, .. } = self;
+        let Some(consumer) = &consumers[consumer.0 as usize] else { return 0 };
+        let mut delivered = 0;
+        for id in consumer.pending.range(id..).take(max) {
+            delivered += 1;
+            if deliver(*id)
+                && let Some(delivery) = pending.get_mut(id)
+            {
+                delivery.time_ms = now_ms;
+                delivery.count = delivery.count.wrapping_add(1);
+            }
         }
+        delivered
     }
 
     /// Takes an entry out of what is pending. `false`: it was not.
@@ -290,7 +307,12 @@ mod tests {
             group.deliver(id(ms), if ms < 3 { one } else { two }, 10);
         }
         group.deliver(id(1), two, 11);
-        group.deliver_again(id(1), 12);
+        let mut seen = Vec::new();
+        let again = group.deliver_again(two, id(1), 2, 12, |id| {
+            seen.push(id);
+            id.ms == 1
+        });
+        assert_eq!((again, seen, group.pending()[&id(3)].count), (2, vec![id(1), id(3)], 1));
         assert_eq!(group.pending()[&id(1)], Delivery { consumer: two, time_ms: 12, count: 2 });
         assert_eq!((group.consumer(one).pending().len(), group.consumer(two).pending().len()), (1, 3));
         assert_eq!((group.consumer(one).seen_ms, group.consumer(one).active_ms), (6, Some(10)));
