@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.." || exit 1
 TARGET=${CARGO_TARGET_DIR:-target}
 OUT=${OUT:-$TARGET/tcl}
 UNITS=${*:-unit/type/incr unit/type/string unit/keyspace unit/expire unit/scan unit/quit unit/protocol unit/querybuf
-    unit/bitops unit/bitfield unit/other}
+    unit/bitops unit/bitfield unit/hyperloglog unit/other}
 PORT=${PORT:-17301}
 
 if [ -z "${PERIGEE_BIN:-}" ]; then

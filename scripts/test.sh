@@ -1,6 +1,7 @@
 #!/bin/sh
-# Runs everything that must pass: format, lints, unit tests, the tidy test, the server over the wire, the differential
-# tests against redis-server, loom on the latch, the Tcl suite where there is one, a smoke run of the fuzz targets.
+# Runs everything that must pass: format, lints, unit tests, the tidy test, the server over the wire, the size sweep,
+# the differential tests against redis-server, loom on the latch, the Tcl suite where there is one, a smoke run of the
+# fuzz targets.
 #
 #   scripts/test.sh            everything
 #   scripts/test.sh wire diff  only these steps
@@ -12,7 +13,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-STEPS="${*:-fmt clippy unit tidy wire diff clients loom fuzz tcl}"
+STEPS="${*:-fmt clippy unit tidy wire sweep diff clients loom fuzz tcl}"
 LOG_DIR=$(mktemp -d)
 trap 'rm -rf "$LOG_DIR"' EXIT
 PASSED=0
@@ -85,6 +86,7 @@ run_step() {
     unit) tests unit cargo test --lib --bins ;;
     tidy) tests tidy cargo test --test tidy ;;
     wire) tests wire cargo test --test wire ;;
+    sweep) tests sweep cargo test --test sweep ;;
     diff)
         need_redis
         tests diff cargo test --test diff

@@ -51,7 +51,8 @@ fn check_keys(spec: &Spec, demand: &mut impl FnMut(bool, &str)) {
         !write || !spec.keys.is_empty() || spec.route == Route::All,
         "a write has keys or holds all shards",
     );
-    demand(!(write && spec.flags & flag::READONLY != 0), "a write is not read only");
+    let read_only = spec.flags & (flag::READONLY | flag::MAY_REPLICATE) == flag::READONLY;
+    demand(!(write && read_only), "a write is not read only");
     let least = spec.arity.unsigned_abs() as usize;
     let first = if spec.name.contains('|') { 2 } else { 1 };
     for part in spec.keys {

@@ -4,6 +4,7 @@ pub mod cx;
 pub mod docs;
 pub mod generic;
 pub mod geo;
+pub mod hyperloglog;
 #[cfg(test)]
 pub(crate) mod laws;
 pub mod spec;

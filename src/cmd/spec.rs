@@ -79,10 +79,13 @@ pub mod flag {
     pub const ALLOW_BUSY: u32 = 1 << 13;
     /// Touches everything; protected by the enable-debug-command setting.
     pub const PROTECTED: u32 = 1 << 14;
+    /// Shown as a command that reads, and waits for CLIENT PAUSE WRITE all the same: it may change how a value is
+    /// stored.
+    pub const MAY_REPLICATE: u32 = 1 << 16;
     /// May be left without any key.
     pub const NO_MANDATORY_KEYS: u32 = 1 << 15;
     /// May wait for others to write.
-    pub const BLOCKING: u32 = 1 << 16;
+    pub const BLOCKING: u32 = 1 << 17;
     /// The promise that no connection-only handling exists: runs at once when no gate bit it keeps is in force.
     pub const NO_INTERCEPT: u32 = 1 << 31;
 
@@ -118,6 +121,8 @@ pub enum Group {
     Bitmap,
     /// Geospatial indexes.
     Geo,
+    /// Strings that estimate numbers of elements.
+    HyperLogLog,
     /// Logs with consumer groups.
     Stream,
     /// The connection.
@@ -136,6 +141,7 @@ impl Group {
             Group::String => "string",
             Group::Bitmap => "bitmap",
             Group::Geo => "geo",
+            Group::HyperLogLog => "hyperloglog",
             Group::Stream => "stream",
             Group::Connection => "connection",
             Group::Server => "server",
@@ -149,6 +155,7 @@ impl Group {
             Group::String => "string",
             Group::Bitmap => "bitmap",
             Group::Geo => "geo",
+            Group::HyperLogLog => "hyperloglog",
             Group::Stream => "stream",
             Group::Connection => "connection",
             Group::Server => "",
@@ -439,7 +446,8 @@ impl Spec {
         if self.flags & flag::NO_INTERCEPT == 0 || self.flags & flag::PROTECTED != 0 {
             return u32::MAX;
         }
-        let pause_write = if self.flags & flag::WRITE != 0 { gate::PAUSE_WRITE } else { 0 };
+        let pause_write =
+            if self.flags & (flag::WRITE | flag::MAY_REPLICATE) != 0 { gate::PAUSE_WRITE } else { 0 };
         gate::REPLY_MODE | gate::PAUSE_ALL | pause_write
     }
 

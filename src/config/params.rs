@@ -228,7 +228,7 @@ Encodings {
     ZSET_MAX_LISTPACK_VALUE = memory("zset-max-listpack-value", "64", 0, SIZE)
         .alias("zset-max-ziplist-value").later();
     /// Bytes at which a HyperLogLog leaves its sparse encoding.
-    HLL_SPARSE_MAX_BYTES = memory("hll-sparse-max-bytes", "3000", 0, SIZE).later();
+    HLL_SPARSE_MAX_BYTES = memory("hll-sparse-max-bytes", "3000", 0, SIZE);
     /// Bytes of one node of a stream; 0 sets no limit.
     STREAM_NODE_MAX_BYTES = memory("stream-node-max-bytes", "4096", 0, SIZE);
     /// Entries of one node of a stream; 0 sets no limit.

@@ -13,7 +13,7 @@ use crate::wire::Error;
 pub fn is_paused(row: RowRef, host: &Host, now: Now) -> bool {
     let bits = host.gates.load(Ordering::Relaxed);
     let paused = bits & gate::PAUSE_ALL != 0
-        || (bits & gate::PAUSE_WRITE != 0 && row.spec.flags & flag::WRITE != 0)
+        || (bits & gate::PAUSE_WRITE != 0 && row.spec.flags & (flag::WRITE | flag::MAY_REPLICATE) != 0)
             && matches!(row.spec.handler, Handler::Write(_));
     if !paused {
         return false;

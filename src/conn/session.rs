@@ -488,7 +488,7 @@ impl Session {
             self.out.protocol = self.client.caller.protocol;
             if row.spec.group == Group::Server {
                 // The commands behind a CONFIG SET in the batch run under the new settings.
-                local.keep_current(round.store);
+                local.heed_settings(round.store);
                 round.door.now = round.store.now;
             }
             return (self.client.wish != Wish::None).then_some(Stop::Wish);
@@ -577,6 +577,7 @@ impl Session {
         let mut stores: Vec<Option<&mut Store>> = (0..local.shared.shards()).map(|_| None).collect();
         for (holder, shard) in held.iter_mut().zip(set) {
             holder.now = now;
+            local.heed_settings(holder);
             stores[usize::from(*shard)] = Some(&mut **holder);
         }
         let limits = Limits { bulk_bytes_max: u64::MAX, unauthenticated: false };

@@ -1,6 +1,7 @@
 //! Data structures. Floor 1: knows no Redis word.
 pub mod bits;
 pub mod geo;
+pub mod hll;
 pub mod intset;
 pub mod lcs;
 pub mod list;
@@ -9,5 +10,6 @@ pub mod lzf;
 pub mod object;
 pub mod packed;
 pub mod raw;
+pub mod sorted;
 pub mod stream;
 pub mod table;

@@ -1,5 +1,6 @@
 //! Values with parts: what a key can hold besides a string, small (packed bytes) or large (a structure of its own).
 use super::list::Quicklist;
+use super::sorted::SortedTable;
 use super::stream::Stream;
 use super::table::PackedTable;
 
@@ -73,6 +74,8 @@ pub enum Object {
     Set(PackedTable),
     /// Fields and values in a table.
     Hash(PackedTable),
+    /// Members in the order of their scores.
+    SortedSet(SortedTable),
     /// A log with its consumer groups.
     Stream(Box<Stream>),
 }
@@ -84,6 +87,7 @@ impl Object {
             Object::List(_) => Kind::List,
             Object::Set(_) => Kind::Set,
             Object::Hash(_) => Kind::Hash,
+            Object::SortedSet(_) => Kind::SortedSet,
             Object::Stream(_) => Kind::Stream,
         }
     }
@@ -93,6 +97,7 @@ impl Object {
         match self {
             Object::List(list) => list.node_count(),
             Object::Set(table) | Object::Hash(table) => table.len(),
+            Object::SortedSet(table) => table.len(),
             Object::Stream(stream) => stream.parts(),
         }
     }
@@ -103,6 +108,7 @@ impl Object {
             + match self {
                 Object::List(list) => list.heap_bytes(),
                 Object::Set(table) | Object::Hash(table) => table.heap_bytes(),
+                Object::SortedSet(table) => table.heap_bytes(),
                 Object::Stream(stream) => size_of::<Stream>() + stream.heap_bytes(),
             }
     }

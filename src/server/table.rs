@@ -10,6 +10,7 @@ pub fn families() -> Vec<&'static [Spec]> {
         cmd::generic::COMMANDS,
         cmd::string::COMMANDS,
         cmd::bitmap::COMMANDS,
+        cmd::hyperloglog::COMMANDS,
         cmd::stream::COMMANDS,
         conn::commands::COMMANDS,
         conn::client_commands::COMMANDS,

@@ -144,13 +144,14 @@ impl Local {
     pub fn enter(&self) -> Option<Owner<'_, Store>> {
         let mut store = self.shared.cells[self.id].enter()?;
         store.now.advance();
-        self.keep_current(&mut store);
+        self.heed_settings(&mut store);
         Some(store)
     }
 
-    /// Takes over the settings in force, if they are newer than the store's.
+    /// Makes a store follow the settings in force: whoever gets at a store does this first, and again behind a command
+    /// that may have changed settings.
     #[inline]
-    pub fn keep_current(&self, store: &mut Store) {
+    pub fn heed_settings(&self, store: &mut Store) {
         if store.settings_version != self.shared.host.settings_version() {
             store.refresh_settings(&self.shared.host);
             self.shared.set_in_place(&store.settings);

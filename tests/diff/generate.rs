@@ -24,9 +24,11 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("object|help", "scripts compare it"),
     ("object|freq", "needs a policy that keeps frequencies; scripts cover it"),
     ("lcs", "quadratic: taken seldom, see `SELDOM`"),
+    ("pfselftest", "takes a second"),
 ];
 /// One in so many of their turns is kept.
-const SELDOM: &[(&str, usize)] = &[("flushall", 8), ("flushdb", 6), ("swapdb", 2), ("keys", 3), ("lcs", 2)];
+const SELDOM: &[(&str, usize)] =
+    &[("flushall", 8), ("flushdb", 6), ("swapdb", 2), ("keys", 3), ("lcs", 2), ("pfdebug", 3)];
 
 const SMALL: &[&str] =
     &["0", "1", "-1", "2", "3", "5", "7", "8", "-2", "-5", "10", "16", "31", "64", "100", "1000"];
@@ -189,7 +191,7 @@ impl Generator {
 }
 
 fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
-    if !matches!(row.group, Group::Generic | Group::String | Group::Bitmap) {
+    if !matches!(row.group, Group::Generic | Group::String | Group::Bitmap | Group::HyperLogLog) {
         return None;
     }
     if LEFT_OUT.iter().any(|(name, reason)| *name == row.name && !reason.contains("SELDOM")) {
@@ -256,7 +258,10 @@ fn spoil(words: &mut Words, names: usize, rng: &mut Rng) {
 /// A value for a name of a syntax line.
 fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
     let from = match name {
-        "key" | "newkey" | "source" | "destination" | "destkey" | "key1" | "key2" => KEYS,
+        "key" | "newkey" | "source" | "destination" | "destkey" | "sourcekey" | "key1" | "key2" => KEYS,
+        "element" if rng.one_in(2) => return rng.below(3000).to_string().into_bytes(),
+        "element" => TEXTS,
+        "subcommand" => &["GETREG", "decode", "DECODE", "encoding", "ENCODING", "todense", "nosuch"],
         "seconds" if !rng.one_in(3) => return (1000 + rng.below(10_000_000)).to_string().into_bytes(),
         "milliseconds" if !rng.one_in(3) => {
             return format!("{}500", 1000 + rng.below(10_000_000)).into_bytes();

@@ -140,6 +140,17 @@ impl Server {
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
     }
 
+    /// Time on the processor of all its threads, in nanoseconds.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn cpu_ns(&self) -> u64 {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("the server runs");
+        let files =
+            threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok());
+        files.filter_map(|text| text.split_whitespace().next()?.parse::<u64>().ok()).sum()
+    }
+
     /// Sends a signal by its name.
     pub fn signal(&self, name: &str) {
         let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();

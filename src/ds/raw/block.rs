@@ -17,6 +17,8 @@
 //!
 //! Must stay true: a block is allocated with exactly `room_for(bytes needed, head)`, so its size follows from its
 //! contents; the head's form and marks change only under exclusive access, and the slack mark never.
+mod edit;
+
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -226,6 +228,42 @@ unsafe fn inline_span(form: u32, at: *const u8) -> (usize, *const u8) {
     unsafe { get_code(at) }
 }
 
+/// The form of a value that lies where it is to lie, and the bytes that it takes in the block.
+fn form_of(value: &NewValue<'_>) -> (u32, usize) {
+    match value {
+        NewValue::Bytes(b) => (inline_form(b.len()), inline_code_bytes(b.len()) + b.len()),
+        NewValue::Int(_) => (FORM_INT, 8),
+        NewValue::Heap(_) => (FORM_HEAP, HEAP_BYTES),
+        NewValue::Packed(_, b) => (FORM_PACKED, packed_bytes(b.len())),
+        NewValue::Thin(..) => (FORM_THIN, 1 + POINTER_BYTES),
+        NewValue::Object(_) => (FORM_OBJECT, POINTER_BYTES),
+    }
+}
+
+/// Writes a value in its form.
+///
+/// # Safety
+/// `at` must have room for as many bytes as [`form_of`] says.
+unsafe fn put_value(at: *mut u8, value: NewValue<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match value {
+            NewValue::Bytes(b) => put_inline_code(at, b.len()).copy_from_nonoverlapping(b.as_ptr(), b.len()),
+            NewValue::Int(v) => at.cast::<i64>().write_unaligned(v),
+            NewValue::Heap(v) => write_vec(at, v),
+            NewValue::Packed(packing, b) => {
+                at.write(packing as u8);
+                put_code(at.add(1), b.len()).copy_from_nonoverlapping(b.as_ptr(), b.len());
+            }
+            NewValue::Thin(packing, b) => {
+                at.write(packing as u8);
+                at.add(1).cast::<*mut u8>().write_unaligned(b.into_raw());
+            }
+            NewValue::Object(object) => at.cast::<*mut Object>().write_unaligned(Box::into_raw(object)),
+        }
+    }
+}
+
 impl Block {
     /// Allocates a block for `key` with `value`; `access` is its 24-bit access field.
     ///
@@ -250,33 +288,9 @@ impl Block {
             }
             other => other,
         };
-        let value_bytes = match &value {
-            NewValue::Bytes(b) => {
-                head |= inline_form(b.len());
-                inline_code_bytes(b.len()) + b.len()
-            }
-            NewValue::Int(_) => {
-                head |= FORM_INT;
-                8
-            }
-            NewValue::Heap(_) => {
-                head |= FORM_HEAP;
-                HEAP_BYTES
-            }
-            NewValue::Packed(_, b) => {
-                head |= FORM_PACKED;
-                packed_bytes(b.len())
-            }
-            NewValue::Thin(..) => {
-                head |= FORM_THIN;
-                1 + POINTER_BYTES
-            }
-            NewValue::Object(_) => {
-                head |= FORM_OBJECT;
-                POINTER_BYTES
-            }
-        };
-        // SAFETY: every write below stays inside the `front + value_bytes` bytes that were taken.
+        let (form, value_bytes) = form_of(&value);
+        head |= form;
+        // SAFETY: every write stays inside the `front + value_bytes` bytes that were taken.
         // Checked by: `round_trips` (proptest, Miri).
         unsafe {
             let start = arena::take(room_for(front + value_bytes, head));
@@ -287,25 +301,7 @@ impl Block {
                 at = at.add(8);
             }
             at.copy_from_nonoverlapping(key.as_ptr(), key.len());
-            at = at.add(key.len());
-            match value {
-                NewValue::Bytes(b) => {
-                    put_inline_code(at, b.len()).copy_from_nonoverlapping(b.as_ptr(), b.len());
-                }
-                NewValue::Int(v) => at.cast::<i64>().write_unaligned(v),
-                NewValue::Heap(v) => write_vec(at, v),
-                NewValue::Packed(packing, b) => {
-                    at.write(packing as u8);
-                    put_code(at.add(1), b.len()).copy_from_nonoverlapping(b.as_ptr(), b.len());
-                }
-                NewValue::Thin(packing, b) => {
-                    at.write(packing as u8);
-                    at.add(1).cast::<*mut u8>().write_unaligned(b.into_raw());
-                }
-                NewValue::Object(object) => {
-                    at.cast::<*mut Object>().write_unaligned(Box::into_raw(object));
-                }
-            }
+            put_value(at.add(key.len()), value);
             Block(start)
         }
     }
@@ -605,224 +601,6 @@ impl<'a> BlockRef<'a> {
     }
 }
 
-impl<'a> BlockMut<'a> {
-    /// A shared view for as long as this one is not used.
-    pub fn view(&self) -> BlockRef<'_> {
-        BlockRef(self.0, PhantomData)
-    }
-
-    fn set_head(&mut self, clear: u32, set: u32) {
-        let view = self.view();
-        view.head_cell().store((view.head() & !clear) | set, Ordering::Relaxed);
-    }
-
-    /// Sets the owner's marks to `marks`.
-    pub fn set_marks(&mut self, marks: u32) {
-        self.set_head(MARK_EDITED, marks & MARK_EDITED);
-    }
-
-    /// Stores `value` without moving the block, where its size class and form allow. `false`: nothing changed.
-    #[inline]
-    pub fn store(&mut self, value: &NewValue<'_>) -> bool {
-        let view = self.view();
-        match (value, view.form()) {
-            (NewValue::Int(v), FORM_INT) => {
-                // SAFETY: an Int block has eight bytes here, and the view is exclusive.
-                unsafe { view.value_at().cast_mut().cast::<i64>().write_unaligned(*v) };
-                true
-            }
-            (NewValue::Bytes(b), form) if is_inline_string(form) => self.store_inline(b),
-            (NewValue::Heap(v), form) if is_inline_string(form) => self.store_inline(v),
-            _ => false,
-        }
-    }
-
-    /// Stores bytes over the bytes of an inline block.
-    fn store_inline(&mut self, b: &[u8]) -> bool {
-        let view = self.view();
-        let value_at = view.value_at().cast_mut();
-        let front = value_at as usize - self.0.as_ptr() as usize;
-        let need = front + inline_code_bytes(b.len()) + b.len();
-        if room_for(need, view.head()) != view.room() || must_be_heap(front, b.len()) {
-            return false;
-        }
-        // SAFETY: the block is inline, the class has room for `need` bytes, and the view is exclusive.
-        // Checked by: `stores_in_place` (proptest, Miri).
-        unsafe { put_inline_code(value_at, b.len()).copy_from_nonoverlapping(b.as_ptr(), b.len()) };
-        self.set_head(FORM_MASK, inline_form(b.len()));
-        true
-    }
-
-    /// The value's bytes for editing in place, when it is stored as bytes.
-    pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
-        let view = self.view();
-        // SAFETY: as in `payload`; the view is exclusive.
-        unsafe {
-            let at = view.value_at();
-            match view.form() {
-                FORM_HEAP => {
-                    let [ptr, len, _] = at.cast::<[usize; 3]>().read_unaligned();
-                    Some(std::slice::from_raw_parts_mut(ptr as *mut u8, len))
-                }
-                form if is_inline_string(form) => {
-                    let (len, at) = inline_span(form, at);
-                    Some(std::slice::from_raw_parts_mut(at.cast_mut(), len))
-                }
-                _ => None,
-            }
-        }
-    }
-
-    /// Grows a value stored as bytes to `len` bytes (new ones zero) without moving the block, where that is
-    /// possible: always for heap vectors, for inline values while their size class has room.
-    pub fn grow_in_place(&mut self, len: usize) -> bool {
-        let view = self.view();
-        let at = view.value_at().cast_mut();
-        match view.form() {
-            FORM_HEAP => {
-                // SAFETY: the vector is taken out, grown and written back before anything can observe it.
-                unsafe {
-                    let mut v = read_vec(at);
-                    if len > v.len() {
-                        grow_vec(&mut v, len);
-                    }
-                    write_vec(at, v);
-                }
-                true
-            }
-            form if !is_inline_string(form) => false,
-            form => {
-                // SAFETY: the form is an inline one.
-                let (old, bytes_at) = unsafe { inline_span(form, at) };
-                if len <= old {
-                    return true;
-                }
-                let front = at as usize - self.0.as_ptr() as usize;
-                let need = front + inline_code_bytes(len) + len;
-                let same_code = inline_code_bytes(len) == inline_code_bytes(old);
-                if !same_code || room_for(need, view.head()) != view.room() || must_be_heap(front, len) {
-                    return false;
-                }
-                // SAFETY: the class has room for `need` bytes; the code keeps its width, so bytes stay in place.
-                unsafe {
-                    bytes_at.cast_mut().add(old).write_bytes(0, len - old);
-                    put_inline_code(at, len);
-                }
-                self.set_head(FORM_MASK, inline_form(len));
-                true
-            }
-        }
-    }
-}
-
-impl<'a> BlockMut<'a> {
-    /// The object, when the value is one.
-    #[inline]
-    pub fn into_object(self) -> Option<&'a mut Object> {
-        if self.view().form() != FORM_OBJECT {
-            return None;
-        }
-        // SAFETY: the form says that a box's pointer is here; the view is exclusive for 'a, and ends.
-        Some(unsafe { &mut *self.view().value_at().cast::<*mut Object>().read_unaligned() })
-    }
-
-    /// The bytes of a packed value, to overwrite some of them. Empty for other values.
-    #[inline]
-    pub fn into_packed(self) -> &'a mut [u8] {
-        let Value::Packed(_, bytes) = self.view().value() else { return &mut [] };
-        // SAFETY: the bytes are the block's or its buffer's; the view is exclusive for 'a, and ends.
-        unsafe { std::slice::from_raw_parts_mut(bytes.as_ptr().cast_mut(), bytes.len()) }
-    }
-
-    /// Says how the packed bytes are to be read from now on. Only for packed values.
-    pub fn set_packing(&mut self, packing: Packing) {
-        if let Value::Packed(..) = self.view().value() {
-            // SAFETY: the tag is the first byte of such a value, and the view is exclusive.
-            unsafe { self.view().value_at().cast_mut().write(packing as u8) };
-        }
-    }
-
-    /// Puts `insert` in the place of the `remove` bytes at `at` of a packed value, without moving the block where that
-    /// is possible. `Some` is the block that must take this one's place.
-    ///
-    /// # Panics
-    /// When the value is not packed, or has no bytes at `at..at + remove`.
-    #[must_use]
-    pub fn splice_packed(&mut self, at: usize, remove: usize, insert: &[u8]) -> Option<Block> {
-        let view = self.view();
-        let (value_at, form) = (view.value_at(), view.form());
-        let Value::Packed(packing, old) = view.value() else { panic!("only packed values are spliced") };
-        let tail = old.len().checked_sub(at + remove).expect("a splice within the bytes");
-        let len = at + insert.len() + tail;
-        if form == FORM_THIN {
-            let place = value_at.cast_mut();
-            // SAFETY: the buffer is taken out, changed and written back before anything can observe it.
-            unsafe {
-                let pointer = place.add(1).cast::<*mut u8>();
-                let mut thin = ThinBytes::from_raw(pointer.read_unaligned());
-                thin.splice(at, remove, insert);
-                pointer.write_unaligned(thin.into_raw());
-            }
-            return None;
-        }
-        let front = value_at as usize - self.0.as_ptr() as usize;
-        let same_room = room_for(front + packed_bytes(len), view.head()) == view.room();
-        if len > INLINE_BYTES_MAX || !same_room || code_bytes(len) != code_bytes(old.len()) {
-            return Some(view.spliced(packing, [&old[..at], insert, &old[at + remove..]], len));
-        }
-        // SAFETY: the block has room for `len` bytes, and the length code keeps its width.
-        // Checked by: `splices` (proptest, Miri).
-        unsafe {
-            let bytes = put_code(value_at.cast_mut().add(1), len);
-            std::ptr::copy(bytes.add(at + remove), bytes.add(len - tail), tail);
-            bytes.add(at).copy_from_nonoverlapping(insert.as_ptr(), insert.len());
-        }
-        None
-    }
-}
-
-impl BlockRef<'_> {
-    /// A block like this one whose packed bytes are `parts` in a row, `len` together.
-    fn spliced(self, packing: Packing, parts: [&[u8]; 3], len: usize) -> Block {
-        if len > INLINE_BYTES_MAX {
-            let mut thin = ThinBytes::from(parts[0]);
-            parts[1..].iter().for_each(|part| thin.append(part));
-            return Block::new(
-                self.key(),
-                NewValue::Thin(packing, thin),
-                self.deadline_ms(),
-                self.access(),
-                self.marks(),
-            );
-        }
-        let value_at = self.value_at();
-        let front = value_at as usize - self.0.as_ptr() as usize;
-        // SAFETY: every write stays inside the `front + packed_bytes(len)` bytes that are taken; the front is this
-        // block's, whose key and marks stay. Checked by: `splices` (proptest, Miri).
-        unsafe {
-            let start = arena::take(room_for(front + packed_bytes(len), self.head()));
-            start.as_ptr().copy_from_nonoverlapping(self.0.as_ptr(), front);
-            let at = start.as_ptr().add(front);
-            at.write(packing as u8);
-            let mut at = put_code(at.add(1), len);
-            for part in parts {
-                at.copy_from_nonoverlapping(part.as_ptr(), part.len());
-                at = at.add(part.len());
-            }
-            Block(start)
-        }
-    }
-}
-
-/// Grows with room to spare below 1 MiB (doubling) and an eighth above it: amortised, and bounded in waste.
-fn grow_vec(v: &mut Vec<u8>, len: usize) {
-    if len > v.capacity() {
-        let spare = if len < (1 << 20) { len } else { len / 8 };
-        v.reserve_exact(len - v.len() + spare);
-    }
-    v.resize(len, 0);
-}
-
 // SAFETY: the pointer is 8-aligned (arena), `from_raw` undoes `into_raw`.
 unsafe impl super::dash::Entry for Block {
     type Ref<'a> = BlockRef<'a>;
@@ -1054,5 +832,35 @@ mod tests {
             prop_assert_eq!(block.view().deadline_ms(), Some(9));
             prop_assert_eq!(block.view().key(), b"some key");
         }
+
+        #[test]
+        fn splices_in_place(
+            sizes in (0usize..900, prop_oneof![Just(0usize), Just(20_000)]),
+            slack in any::<bool>(),
+            steps in proptest::collection::vec((any::<u16>(), any::<u16>(), 0usize..40), 1..30),
+        ) {
+            let mut model = vec![1u8; sizes.0 + sizes.1];
+            let marks = if slack { MARK_SLACK } else { 0 };
+            let mut block = Block::new(b"some key", NewValue::Bytes(&model), Some(9), 3, marks);
+            for (n, (at, remove, insert)) in steps.into_iter().enumerate() {
+                let at = usize::from(at) % (model.len() + 1);
+                let remove = usize::from(remove % 50) % (model.len() - at + 1);
+                let insert = vec![n as u8; insert];
+                let same = remove == insert.len();
+                let spliced = block.view_mut().splice_in_place(at, remove, &insert);
+                prop_assert!(spliced || !same);
+                if spliced {
+                    drop(model.splice(at..at + remove, insert));
+                }
+                prop_assert_eq!(value_of(block.view()), model.clone());
+                prop_assert_eq!((block.view().key(), block.view().deadline_ms()), (&b"some key"[..], Some(9)));
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_not_spliced() {
+        let mut block = Block::new(b"key", NewValue::Int(5), None, 0, 0);
+        assert!(!block.view_mut().splice_in_place(0, 0, b"x"));
     }
 }
