@@ -4,6 +4,7 @@ mod support;
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use perigee::base::rng::Rng;
 use perigee::ds::sorted::SortedTable;
 use support::{jump, key};
 
@@ -33,10 +34,6 @@ fn fraction(number: usize) -> f64 {
     number as f64 * std::f64::consts::PI
 }
 
-fn whole(number: usize) -> f64 {
-    number as f64
-}
-
 /// Bytes of memory that this process holds, in pages; zero where the system does not tell.
 fn resident_bytes() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -45,9 +42,18 @@ fn resident_bytes() -> usize {
 
 /// Says what a member takes, by the table's own count and by the system's.
 fn memory(members: usize) {
-    for (name, score) in [("whole", whole as Score), ("fraction", fraction), ("equal", |_| 0.0)] {
+    let mut rng = Rng::seeded(1);
+    for name in ["fraction", "whole", "equal"] {
         let before = resident_bytes();
-        let table = filled(members, score);
+        let mut table = SortedTable::new();
+        for number in 0..members {
+            let score = match name {
+                "fraction" => rng.next_u64() as f64 * std::f64::consts::PI,
+                "whole" => rng.below(members as u64) as f64,
+                _ => 0.0,
+            };
+            table.insert(&key(jump(number, members)), score);
+        }
         let resident = resident_bytes().saturating_sub(before) as f64 / members as f64;
         let counted = table.heap_bytes() as f64 / members as f64;
         println!("sorted/memory/{name}: {resident:.1} resident, {counted:.1} counted bytes a member");
@@ -64,7 +70,7 @@ fn growth(c: &mut Criterion, members: usize) {
     group.bench_function(BenchmarkId::new("grow_ascending", members), |b| {
         b.iter(|| {
             let mut table = SortedTable::new();
-            (0..members).for_each(|number| drop(black_box(table.insert(&key(number), whole(number)))));
+            (0..members).for_each(|number| assert!(table.insert(&key(number), number as f64).is_none()));
             table
         });
     });

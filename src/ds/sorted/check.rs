@@ -24,8 +24,8 @@ impl<'a> Walk<'a> {
         ensure(!records.is_empty() || self.table.is_empty(), "a leaf is not empty")?;
         let mut count = 0;
         for (_, record) in record::walk(records) {
-            let place = (record.score, record.member);
-            ensure(!record.score.is_nan() && record.score >= bound, "no score is below its bound")?;
+            let place = (record.score(), record.member);
+            ensure(!record.score().is_nan() && record.score() >= bound, "no score is below its bound")?;
             ensure(self.last.is_none_or(|last| last < place), "members are in order")?;
             let indexed = self.table.index.find(hash_of(record.member), |l| (l == leaf).then_some(()));
             ensure(indexed.is_some(), "the index leads to the leaf")?;

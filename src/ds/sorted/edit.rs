@@ -10,8 +10,9 @@ use crate::ds::sorted::node::{FANOUT, FEW, Kid, MERGED_MAX, NONE, Node};
 use crate::ds::sorted::record::{self, Target};
 use crate::ds::sorted::tree::{Leaf, Tree};
 
-/// Longest leaf with more than one record: with its head it fills the allocator's largest slot.
-pub(super) const LEAF_BYTES_MAX: usize = 1020;
+/// Longest leaf with more than one record: with its head it fills one of the allocator's slots. Longer leaves would
+/// save half a byte a member and cost time, since leaves are walked.
+pub(super) const LEAF_BYTES_MAX: usize = 764;
 /// A shorter leaf looks for a neighbour to merge with.
 const LEAF_BYTES_FEW: usize = LEAF_BYTES_MAX / 4;
 /// Longest leaf after a merge, so that it does not split again soon.
@@ -169,7 +170,7 @@ impl Tree {
         let id = self.new_leaf(records);
         relocate(self.records(id), beside, id, index);
         let parent = self.parent_of_leaf(beside);
-        let right = record::read(self.records(if after { id } else { beside }), 0).score;
+        let right = record::read(self.records(if after { id } else { beside }), 0).score();
         let members = count as u64;
         let node = self.node_mut(parent);
         let slot = node.slot_of(beside);

@@ -247,7 +247,7 @@ impl Index {
         }
     }
 
-    /// The entries around the place `cursor`, and the cursor after them, 0 at the end. See [`Index::matches`].
+    /// The bucket around the place `cursor`, and the cursor after it, 0 at the end.
     ///
     /// A cursor is a place in the order of reversed hashes, itself reversed, as it stays small so. In that order a
     /// bucket of any depth is one unbroken range: what was not passed yet stays ahead however buckets are split and

@@ -39,7 +39,7 @@ impl<'a> Iterator for Ascending<'a> {
         }
         let record = record::read(self.records, self.at);
         self.at = record.end;
-        Some((record.member, record.score))
+        Some((record.member, record.score()))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -91,7 +91,7 @@ impl<'a> Iterator for Descending<'a> {
             self.enter(leaf, usize::MAX);
         }
         let record = record::read(self.records, usize::from(self.starts.pop()?));
-        Some((record.member, record.score))
+        Some((record.member, record.score()))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -78,8 +78,7 @@ impl Node {
     /// The slot of a child.
     #[inline]
     pub(super) fn slot_of(&self, id: u32) -> usize {
-        // Without an early end the compiler compares many at once. Slots past the end repeat no live id's value
-        // unless it left the node, so only live slots count.
+        // Without an early end the compiler compares many at once.
         self.ids().iter().enumerate().fold(0, |found, (slot, kid)| if *kid == id { slot } else { found })
     }
 

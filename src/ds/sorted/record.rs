@@ -16,19 +16,34 @@ const CODE_BYTE: usize = 62;
 const CODE_WORD: usize = 63;
 /// Longest member whose length takes one byte more.
 const BYTE_MAX: usize = CODE_BYTE + 255;
+/// Bytes of a leaf that are asked for at once; longer leaves hold a single record.
+const FETCH_BYTES_MAX: usize = 1024;
 /// The bytes of a score that each class keeps.
 const MASKS: [u64; 4] = [!0 << 48, !0 << 32, !0 << 16, !0];
 
 /// A record on its way into a leaf.
 pub(super) type Encoded = SmallVec<[u8; 96]>;
 
-/// A record where it lies.
+/// A record where it lies. Its score is read when asked for: most walks want members only.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record<'a> {
-    pub score: f64,
+    bytes: &'a [u8],
+    score_at: usize,
+    class: usize,
     pub member: &'a [u8],
     /// Where the next record starts.
     pub end: usize,
+}
+
+impl Record<'_> {
+    #[inline]
+    pub(super) fn score(&self) -> f64 {
+        let top = match self.bytes.get(self.score_at..self.score_at + 8) {
+            Some(top) => u64::from_be_bytes(top.try_into().expect("eight bytes")),
+            None => short_top(&self.bytes[self.score_at..]),
+        };
+        f64::from_bits(top & MASKS[self.class])
+    }
 }
 
 /// A place in the order: records either precede it or do not, and all that do come first.
@@ -70,11 +85,7 @@ pub(super) fn read(bytes: &[u8], at: usize) -> Record<'_> {
     };
     let member_at = score_at + 2 * class + 2;
     let end = member_at + len;
-    let top = match bytes.get(score_at..score_at + 8) {
-        Some(top) => u64::from_be_bytes(top.try_into().expect("eight bytes")),
-        None => short_top(&bytes[score_at..]),
-    };
-    Record { score: f64::from_bits(top & MASKS[class]), member: &bytes[member_at..end], end }
+    Record { bytes, score_at, class, member: &bytes[member_at..end], end }
 }
 
 #[cold]
@@ -90,13 +101,21 @@ fn short_top(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(top)
 }
 
+/// Asks for all cache lines of a leaf at once. A walk alone would wait for one after another, since each record's
+/// place follows from the one before.
+#[inline]
+fn fetch(bytes: &[u8]) {
+    std::hint::black_box(bytes.iter().take(FETCH_BYTES_MAX).step_by(64).fold(0, |all, byte| all | byte));
+}
+
 /// Offset of the first record that does not precede `target`, and how many do.
 #[inline]
 pub(super) fn seek(bytes: &[u8], target: &impl Target) -> (usize, usize) {
+    fetch(bytes);
     let (mut at, mut passed) = (0, 0);
     while at < bytes.len() {
         let record = read(bytes, at);
-        if !target.passes(record.score, record.member) {
+        if !target.passes(record.score(), record.member) {
             break;
         }
         (at, passed) = (record.end, passed + 1);
@@ -107,6 +126,7 @@ pub(super) fn seek(bytes: &[u8], target: &impl Target) -> (usize, usize) {
 /// Offset of the record after `count` others.
 #[inline]
 pub(super) fn skip(bytes: &[u8], from: usize, count: usize) -> usize {
+    fetch(bytes);
     (0..count).fold(from, |at, _| read(bytes, at).end)
 }
 
@@ -125,6 +145,7 @@ pub(super) fn walk(bytes: &[u8]) -> impl Iterator<Item = (usize, Record<'_>)> {
 /// The record of `member`: how many come before it, its offset, itself.
 #[inline]
 pub(super) fn find<'a>(bytes: &'a [u8], member: &[u8]) -> Option<(usize, usize, Record<'a>)> {
+    fetch(bytes);
     let mut all = walk(bytes).enumerate();
     all.find_map(|(before, (at, record))| same(record.member, member).then_some((before, at, record)))
 }
@@ -164,7 +185,7 @@ mod tests {
         for (score, bytes) in cases.into_iter().chain(more) {
             let record = encode(score, b"member");
             assert_eq!(record.len(), 1 + bytes + 6, "{score}");
-            assert_eq!(read(&record, 0).score.to_bits(), score.to_bits());
+            assert_eq!(read(&record, 0).score().to_bits(), score.to_bits());
         }
     }
 
@@ -175,7 +196,7 @@ mod tests {
             let mut bytes = encode(1.5, &member);
             bytes.extend_from_slice(&encode(2.0, b"x"));
             let record = read(&bytes, 0);
-            assert_eq!((record.score, record.member), (1.5, &member[..]));
+            assert_eq!((record.score(), record.member), (1.5, &member[..]));
             assert_eq!(read(&bytes, record.end).member, b"x");
         }
     }
@@ -198,7 +219,7 @@ mod tests {
             let score = f64::from_bits(bits << shift);
             prop_assume!(!score.is_nan());
             let record = encode(score, b"m");
-            prop_assert_eq!(read(&record, 0).score.to_bits(), score.to_bits());
+            prop_assert_eq!(read(&record, 0).score().to_bits(), score.to_bits());
         }
     }
 }

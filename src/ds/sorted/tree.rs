@@ -83,7 +83,7 @@ impl Tree {
             let passes = target.passes_bound(node.bounds[middle]).unwrap_or_else(|| {
                 let leaf = self.edge_below(node.ids()[middle], node.height, false);
                 let first = record::read(self.records(leaf), 0);
-                target.passes(first.score, first.member)
+                target.passes(first.score(), first.member)
             });
             if passes { low = middle + 1 } else { high = middle }
         }

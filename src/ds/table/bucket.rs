@@ -10,7 +10,6 @@
 use smallvec::SmallVec;
 
 use super::record::{self, LITERAL_MAX, Layout, Scratch, Shape, put_len, read_len};
-use crate::base::hash::KeyHash;
 use crate::ds::packed::PackedBytes;
 use crate::ds::raw::thin::ThinBytes;
 
@@ -132,8 +131,12 @@ pub(super) fn shapes(bytes: &[u8], layout: Layout) -> Shapes<'_> {
     Shapes { bytes, layout, slot: count, at: first + count }
 }
 
-/// Overwrites the count behind a change of the records.
+/// Overwrites the count, whose code took `width` bytes, behind a change of the records.
 fn set_count(bucket: &mut ThinBytes, width: usize, count: usize) {
+    if width == 1 && count <= usize::from(LITERAL_MAX) {
+        bucket.bytes_mut()[0] = count as u8;
+        return;
+    }
     let mut code = Scratch::new();
     put_len(&mut code, count, LITERAL_MAX, 0);
     bucket.splice(0, width, &code);
@@ -175,59 +178,48 @@ pub(super) fn remove(bucket: &mut ThinBytes, found: &Found) {
     set_count(bucket, first, count - 1);
 }
 
-/// Moves the records that `goes` picks by their hash to a bucket of their own.
-pub(super) fn split(
-    bucket: &mut ThinBytes,
-    layout: Layout,
-    goes: impl Fn(KeyHash) -> bool,
-    hash_of: impl Fn(&[u8]) -> KeyHash,
-) -> ThinBytes {
-    let bytes = bucket.bytes();
-    let mut going: SmallVec<[bool; 64]> = SmallVec::from_elem(false, count(bucket));
-    for found in shapes(bytes, layout) {
-        going[found.slot] = goes(hash_of(found.shape.key(bytes)));
-    }
-    let leaving = going.iter().filter(|goes| **goes).count();
-    if leaving == 0 {
-        return ThinBytes::new();
-    }
-    if leaving == going.len() {
-        return std::mem::take(bucket);
-    }
-    let gone = gather(bytes, layout, leaving, |slot| going[slot]);
-    *bucket = gather(bytes, layout, going.len() - leaving, |slot| !going[slot]);
-    gone
+/// The buckets of a group.
+pub(super) type Group = SmallVec<[ThinBytes; GROUP_MAX]>;
+
+/// Buckets of a group at most.
+pub(super) const GROUP_MAX: usize = 4;
+
+/// A bucket that is being put together, from the newest record on.
+#[derive(Default)]
+struct Draft {
+    fingerprints: SmallVec<[u8; 64]>,
+    records: SmallVec<[u8; 1024]>,
 }
 
-/// A bucket of the `count` records that are picked by their slot.
-fn gather(bytes: &[u8], layout: Layout, count: usize, picked: impl Fn(usize) -> bool) -> ThinBytes {
-    let mut out = Vec::with_capacity(bytes.len());
-    put_len(&mut out, count, LITERAL_MAX, 0);
-    let marks = fingerprints(bytes).iter().enumerate();
-    out.extend(marks.filter(|(slot, _)| picked(*slot)).map(|(_, mark)| *mark));
-    for found in shapes(bytes, layout).filter(|found| picked(found.slot)) {
-        out.extend_from_slice(&bytes[found.shape.at..found.shape.end()]);
-    }
-    ThinBytes::from(&out[..])
-}
-
-/// Puts all records of `other` into `bucket`.
-pub(super) fn merge(bucket: &mut ThinBytes, other: ThinBytes) {
-    if bucket.is_empty() || other.is_empty() {
-        if bucket.is_empty() {
-            *bucket = other;
+impl Draft {
+    fn finish(self) -> ThinBytes {
+        let mut out: SmallVec<[u8; 1024]> = SmallVec::new();
+        if !self.fingerprints.is_empty() {
+            put_len(&mut out, self.fingerprints.len(), LITERAL_MAX, 0);
         }
-        return;
+        out.extend(self.fingerprints.iter().rev().copied());
+        out.extend_from_slice(&self.records);
+        ThinBytes::from(&out[..])
     }
-    let (old, new) = (bucket.bytes(), other.bytes());
-    let ((old_count, old_first), (new_count, new_first)) = (head(old), head(new));
-    let mut out = Vec::with_capacity(old.len() + new.len());
-    put_len(&mut out, old_count + new_count, LITERAL_MAX, 0);
-    out.extend_from_slice(fingerprints(old));
-    out.extend_from_slice(fingerprints(new));
-    out.extend_from_slice(&new[new_first + new_count..]);
-    out.extend_from_slice(&old[old_first + old_count..]);
-    *bucket = ThinBytes::from(&out[..]);
+}
+
+/// New buckets for the records of a group, each in the one below [`GROUP_MAX`] that `part` says for its key.
+pub(super) fn spread(
+    group: &[ThinBytes],
+    layout: Layout,
+    part: impl Fn(&[u8]) -> usize,
+) -> [ThinBytes; GROUP_MAX] {
+    let mut drafts: [Draft; GROUP_MAX] = Default::default();
+    for bucket in group {
+        let bytes = bucket.bytes();
+        let marks = fingerprints(bytes);
+        for Found { slot, shape } in shapes(bytes, layout) {
+            let draft = &mut drafts[part(shape.key(bytes))];
+            draft.fingerprints.push(marks[slot]);
+            draft.records.extend_from_slice(&bytes[shape.at..shape.end()]);
+        }
+    }
+    drafts.map(Draft::finish)
 }
 
 #[cfg(test)]
@@ -289,18 +281,15 @@ mod tests {
     }
 
     #[test]
-    fn a_split_and_a_merge_lose_nothing() {
-        for count in [0, 1, 2, 40, 300] {
-            let mut bucket = filled(count);
-            let hash = |key: &[u8]| KeyHash::from_bits(key.len() as u64);
-            let other = split(&mut bucket, LAYOUT, |hash| hash.bits() == 2, hash);
+    fn spreading_loses_nothing() {
+        for count in [0, 1, 2, 40, 300, 700] {
             let keys = |bucket: &ThinBytes| {
                 let bytes = bucket.bytes();
                 shapes(bytes, LAYOUT).map(|found| found.shape.key(bytes).to_vec()).collect::<Vec<_>>()
             };
-            assert!(keys(&other).iter().all(|key| key.len() == 2));
-            assert!(keys(&bucket).iter().all(|key| key.len() != 2));
-            merge(&mut bucket, other);
+            let parts = spread(&[filled(count)], LAYOUT, |key| key.len());
+            assert!((0..GROUP_MAX).all(|part| keys(&parts[part]).iter().all(|key| key.len() == part)));
+            let [bucket, ..] = spread(&parts, LAYOUT, |_| 0);
             let there = |number: &usize| key_of(&bucket, &number.to_string()).is_some();
             assert_eq!((keys(&bucket).len(), (0..count).filter(there).count()), (count, count));
         }

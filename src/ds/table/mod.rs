@@ -4,13 +4,11 @@
 //! when they are long, so that a record costs its bytes, a fingerprint and about two bytes for its share of the bucket
 //! instead of a node, pointers and a slot. Lookups compare fingerprints and walk to the candidate.
 //!
-//! The table grows and shrinks by a bucket at a time (W. Litwin, "Linear Hashing: a new tool for file and table
-//! addressing", VLDB 1980): with `n` buckets and `b` the largest power of two up to `n`, the buckets below `n - b` are
-//! split and addressed by one bit of the hash more than the others. So no operation moves more than a few buckets; only
-//! the list of buckets, eight bytes each, is now and then copied as a whole.
+//! The table grows and shrinks by a bucket at a time (linear hashing with partial expansions, `grid.rs`). So no operation
+//! moves more than the records of a few buckets; only the list of buckets, eight bytes each, is now and then copied.
 //!
 //! Must stay true:
-//! - callers give every key its own hash, [`KeyHash::of`]; splits compute it again;
+//! - callers give every key its own hash, [`KeyHash::of`]; growth computes it again;
 //! - the number of buckets is at least what [`PackedTable::needed`] asks and at most three times that, so that a walk
 //!   over buckets finds records;
 //! - every deadline is in the index (`due.rs`); without deadlines there is no index.
@@ -19,11 +17,13 @@
 mod bucket;
 mod check;
 mod due;
+mod grid;
 mod record;
 mod walk;
 
 use bucket::Found;
 use due::Due;
+use grid::Grid;
 pub use record::{Layout, Record};
 use record::{Scratch, Shape};
 pub use walk::Iter;
@@ -38,9 +38,9 @@ const RECORDS_TARGET: usize = 16;
 const BYTES_TARGET: usize = 512;
 /// A record counts for no more bytes than this: longer ones get a bucket each, not several.
 const RECORD_WEIGHT_MAX: usize = BYTES_TARGET;
-/// Merges after one change. A record that goes takes away the need for one bucket at most, and there are three times
+/// Buckets that go after one change. A record that goes takes away the need for one bucket at most, and there are three times
 /// as many as needed at most.
-const MERGES_MAX: usize = 3;
+const SHRINKS_MAX: usize = 3;
 
 /// What an insertion does with a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,8 +93,8 @@ impl PackedTable {
         PackedTable::with_capacity(layout, 0)
     }
 
-    /// An empty table whose list of buckets will not move before it holds `records` short records. Takes half a byte
-    /// per record; buckets come as records do.
+    /// An empty table whose list of buckets has the length that `records` short records will ask for: half a byte per
+    /// record. Buckets come as records do.
     pub fn with_capacity(layout: Layout, records: usize) -> PackedTable {
         let mut buckets = Vec::with_capacity(records.div_ceil(RECORDS_TARGET).max(1));
         buckets.push(ThinBytes::new());
@@ -125,23 +125,14 @@ impl PackedTable {
         buckets + self.buckets.capacity() * size_of::<ThinBytes>() + due
     }
 
-    /// The bucket where index bits lead, and the mask of the bits that lead there.
     #[inline]
-    fn home(&self, bits: u64) -> (usize, u64) {
-        let count = self.buckets.len() as u64;
-        let narrow = (1 << count.ilog2()) - 1;
-        let wide = narrow << 1 | 1;
-        let split = count - narrow - 1;
-        if bits & narrow < split {
-            ((bits & wide) as usize, wide)
-        } else {
-            ((bits & narrow) as usize, narrow)
-        }
+    fn grid(&self) -> Grid {
+        Grid::of(self.buckets.len())
     }
 
     #[inline]
     fn index(&self, hash: KeyHash) -> usize {
-        self.home(hash.index_bits()).0
+        self.grid().bucket(hash.index_bits())
     }
 
     #[inline]
@@ -360,40 +351,18 @@ impl PackedTable {
         self.len.div_ceil(RECORDS_TARGET).max(self.weight.div_ceil(BYTES_TARGET))
     }
 
-    /// Splits or merges buckets after a change of one record.
+    /// Adds a bucket, or takes a few away, after a change of one record.
     #[inline]
     fn settle(&mut self) {
         let needed = self.needed();
         if needed > self.buckets.len() {
-            return self.split();
+            return grid::grow(&mut self.buckets, self.layout);
         }
-        for _ in 0..MERGES_MAX {
+        for _ in 0..SHRINKS_MAX {
             if self.buckets.len() <= (3 * needed).max(1) {
                 break;
             }
-            self.merge();
-        }
-    }
-
-    fn split(&mut self) {
-        let count = self.buckets.len();
-        let bit = 1 << count.ilog2();
-        let (from, layout) = (count - bit, self.layout);
-        let goes = |hash: KeyHash| hash.index_bits() & bit as u64 != 0;
-        let new = bucket::split(&mut self.buckets[from], layout, goes, hash_of);
-        if count == self.buckets.capacity() {
-            // Less than doubling: the list is small against the buckets, its slack need not be large.
-            self.buckets.reserve_exact((count / 4).max(4));
-        }
-        self.buckets.push(new);
-    }
-
-    fn merge(&mut self) {
-        let Some(last) = self.buckets.pop() else { return };
-        let count = self.buckets.len();
-        bucket::merge(&mut self.buckets[count - (1 << count.ilog2())], last);
-        if self.buckets.capacity() > 4 * count {
-            self.buckets.shrink_to(2 * count);
+            grid::shrink(&mut self.buckets, self.layout);
         }
     }
 }
@@ -629,13 +598,13 @@ mod tests {
     }
 
     #[test]
-    fn a_list_made_beforehand_does_not_move() {
+    fn a_list_made_beforehand_does_not_grow() {
         let mut table = PackedTable::with_capacity(Layout::Keys, 10_000);
-        let list = table.buckets.as_ptr();
+        let room = table.buckets.capacity();
         for number in 0..10_000 {
             table.insert(KeyHash::of(&member(number)), &member(number), b"", Deadline::Clear);
         }
-        assert_eq!((table.buckets.as_ptr(), table.buckets.len()), (list, 625));
+        assert_eq!((table.buckets.capacity(), table.buckets.len()), (room, 625));
     }
 
     #[test]
