@@ -4,7 +4,7 @@ use perigee::server::table::families;
 
 use super::compare::NEWER_TOKENS;
 use super::pair::{Pair, Words};
-use super::support::Rng;
+use super::support::{Rng, words};
 use super::syntax::{self, Node};
 
 /// Few, so that commands meet; on four shards they live apart.
@@ -29,6 +29,27 @@ const LEFT_OUT: &[(&str, &str)] = &[
 /// One in so many of their turns is kept.
 const SELDOM: &[(&str, usize)] =
     &[("flushall", 8), ("flushdb", 6), ("swapdb", 2), ("keys", 3), ("lcs", 2), ("pfdebug", 3)];
+
+/// Rows that make what others look at: taken so many times as often where a sequence keeps to their family.
+const OFTEN: &[(&str, usize)] = &[("xadd", 8), ("xgroup|create", 3), ("xreadgroup", 5)];
+/// What most sequences that keep to a family begin with, so that the rest meets something.
+const OPENINGS: &[(Group, &[&str])] = &[(
+    Group::Stream,
+    &[
+        "XADD k0 1-1 a 1",
+        "XADD k0 2-0 a x b -5",
+        "XADD k0 3-5 a hello",
+        "XGROUP CREATE k0 g 0",
+        "XREADGROUP GROUP g c COUNT 2 STREAMS k0 >",
+        "XADD k0 5-5 b 70000 a 1",
+        "XGROUP CREATE k1 g 1-1 MKSTREAM",
+        "XADD k1 1-2 a 1",
+        "XADD k1 4-1 a 1",
+        "XREADGROUP GROUP g d STREAMS k1 >",
+    ],
+)];
+/// Keys of such a sequence.
+const THEME_KEYS: usize = 2;
 
 const SMALL: &[&str] =
     &["0", "1", "-1", "2", "3", "5", "7", "8", "-2", "-5", "10", "16", "31", "64", "100", "1000"];
@@ -100,9 +121,36 @@ const UNIX_MILLISECONDS: &[&str] = &["33177117420000", "5000000000123", "1", "10
 const OFFSETS: &[&str] =
     &["0", "1", "2", "7", "8", "9", "15", "63", "64", "100", "1000", "-1", "4294967296", "#1", "#0"];
 
+/// Ids of stream entries: few, so that commands meet.
+const IDS: &[&str] = &[
+    "1-1", "1-2", "2-0", "2-1", "2", "3", "3-5", "4-1", "5-5", "6-0", "7", "8-1", "9-9", "0", "0-0", "0-1",
+    "12-3",
+];
+/// Where ranges of entries begin.
+const STARTS: &[&str] = &["-", "-", "-", "1-1", "2-0", "(2-0", "3", "(3", "5-5", "(", "0", "9", "+"];
+/// And where they end.
+const ENDS: &[&str] = &["+", "+", "+", "5-5", "4-1", "(4-1", "3", "(3", "2-0", "(0-0", "9", "-"];
+/// What must not be generated: ids by the clock, and waiting.
+const FORBIDDEN: &[(&str, &[&str])] = &[("xadd", &["*"]), ("xread", &["BLOCK"]), ("xreadgroup", &["BLOCK"])];
+
+/// Lines that make more calls that say something than the rows' own.
+const LINES: &[(&str, &str)] = &[
+    (
+        "xadd",
+        "key [[NOMKSTREAM]] [[<MAXLEN [=|~] count|MINID [=|~] id> [[LIMIT count]]]] id field value [[field value]]",
+    ),
+    ("xtrim", "key <MAXLEN [=|~] count|MINID [=|~] id> [[LIMIT count]]"),
+    ("xread", "[COUNT count] STREAMS <key id|key id|key key id id|key key id>"),
+    (
+        "xreadgroup",
+        "GROUP group consumer [COUNT count] [[NOACK]] STREAMS <key id|key id|key key id id|key key id>",
+    ),
+];
+
 /// A row with its syntax.
 struct Entry {
     name: &'static str,
+    group: Group,
     syntax: Vec<Node>,
     forbidden: Vec<&'static str>,
     seldom: usize,
@@ -133,12 +181,17 @@ impl Generator {
     pub fn sequence(&self, rng: &mut Rng) -> (Vec<Words>, Vec<Words>) {
         let mut commands = Vec::new();
         let count = 2 + rng.below(COMMANDS_MAX - 1);
+        let theme = rng.one_in(2).then(|| rng.pick(&self.entries).group);
+        let rows = self.rows(theme, rng);
+        for (_, lines) in OPENINGS.iter().filter(|(group, _)| Some(*group) == theme) {
+            commands.extend(lines.iter().filter(|_| !rng.one_in(8)).map(|line| words(line)));
+        }
         while commands.len() < count {
-            let entry = rng.pick(&self.entries);
+            let entry = rng.pick::<&Entry>(&rows);
             if rng.one_in(entry.seldom) {
                 commands.push(self.command(entry, rng));
             }
-            if rng.one_in(4) {
+            if rng.one_in(if theme.is_none() { 4 } else { 30 }) {
                 // Without values there is little to see.
                 let mut set: Words =
                     vec![b"SET".to_vec(), value("key", "set", rng), value("value", "set", rng)];
@@ -149,7 +202,22 @@ impl Generator {
                 commands.push(vec![b"SELECT".to_vec(), rng.below(DATABASES).to_string().into_bytes()]);
             }
         }
+        if theme.is_some() {
+            commands.iter_mut().flatten().for_each(keep_few_keys);
+        }
         (commands, self.questions())
+    }
+
+    /// The rows that a sequence is made of: all, or those of its theme and a few others.
+    fn rows(&self, theme: Option<Group>, rng: &mut Rng) -> Vec<&Entry> {
+        let Some(theme) = theme else { return self.entries.iter().collect() };
+        let mut rows = Vec::new();
+        for entry in &self.entries {
+            let often = OFTEN.iter().find(|(name, _)| *name == entry.name).map_or(1, |(_, n)| *n);
+            let copies = if entry.group == theme { often } else { usize::from(rng.one_in(20)) };
+            rows.extend(std::iter::repeat_n(entry, copies));
+        }
+        rows
     }
 
     fn questions(&self) -> Vec<Words> {
@@ -163,7 +231,8 @@ impl Generator {
                 let key = key.as_bytes().to_vec();
                 commands.push(vec![b"GET".to_vec(), key.clone()]);
                 commands.push(vec![b"OBJECT".to_vec(), b"ENCODING".to_vec(), key.clone()]);
-                commands.push(vec![b"PTTL".to_vec(), key]);
+                commands.push(vec![b"PTTL".to_vec(), key.clone()]);
+                commands.push(vec![b"XINFO".to_vec(), b"STREAM".to_vec(), key, b"FULL".to_vec()]);
             }
             commands.push(vec![b"DBSIZE".to_vec()]);
             if self.digests {
@@ -191,7 +260,10 @@ impl Generator {
 }
 
 fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
-    if !matches!(row.group, Group::Generic | Group::String | Group::Bitmap | Group::HyperLogLog) {
+    if !matches!(
+        row.group,
+        Group::Generic | Group::String | Group::Bitmap | Group::HyperLogLog | Group::Stream
+    ) {
         return None;
     }
     if LEFT_OUT.iter().any(|(name, reason)| *name == row.name && !reason.contains("SELDOM")) {
@@ -203,11 +275,16 @@ fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
         return None;
     }
     let newer = NEWER_TOKENS.iter().filter(|(since, name, _)| pair.version < *since && *name == row.name);
+    let forbidden =
+        FORBIDDEN.iter().filter(|(name, _)| *name == row.name).flat_map(|(_, tokens)| *tokens).copied();
     let seldom = SELDOM.iter().find(|(name, _)| *name == row.name).map_or(1, |(_, n)| *n);
     Some(Entry {
         name: row.name,
-        syntax: syntax::parse(row.syntax),
-        forbidden: newer.flat_map(|(_, _, tokens)| tokens.iter().copied()).collect(),
+        group: row.group,
+        syntax: syntax::parse(
+            LINES.iter().find(|(name, _)| *name == row.name).map_or(row.syntax, |(_, line)| line),
+        ),
+        forbidden: newer.flat_map(|(_, _, tokens)| tokens.iter().copied()).chain(forbidden).collect(),
         seldom,
     })
 }
@@ -218,7 +295,8 @@ fn emit(nodes: &[Node], entry: &Entry, rng: &mut Rng, words: &mut Words) {
             Node::Token(token) => words.push(token.as_bytes().to_vec()),
             Node::Value(name) => words.push(value(name, entry.name, rng)),
             Node::Optional(inner) => {
-                if rng.one_in(2) {
+                let allowed = !matches!(&inner[0], Node::Token(t) if entry.forbidden.contains(&t.as_str()));
+                if rng.one_in(2) && allowed {
                     emit(inner, entry, rng, words);
                 }
             }
@@ -238,6 +316,13 @@ fn emit(nodes: &[Node], entry: &Entry, rng: &mut Rng, words: &mut Words) {
                 emit(rng.pick::<&Vec<Node>>(&allowed), entry, rng, words);
             }
         }
+    }
+}
+
+/// Puts one of the first keys in the place of another.
+fn keep_few_keys(word: &mut Vec<u8>) {
+    if let Some(at) = KEYS.iter().position(|key| !key.is_empty() && key.as_bytes() == word) {
+        *word = KEYS[at % THEME_KEYS].as_bytes().to_vec();
     }
 }
 
@@ -280,6 +365,12 @@ fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
         "offset" => OFFSETS,
         "increment" if command == "incrbyfloat" && rng.one_in(2) => FLOATS,
         "value" if command == "setbit" => &["0", "1", "1", "2", "-1", "x"],
+        "id" | "lastid" | "last-id" | "max-deleted-id" | "start" | "end" | "group" | "consumer" | "field"
+        | "min-idle-time" | "ms" | "count"
+            if command.starts_with('x') =>
+        {
+            return stream_value(name, command, rng);
+        }
         "value" | "comparison-value" | "message" if rng.one_in(6) => return long_text(rng),
         "value" | "comparison-value" | "message" => TEXTS,
         _ => SMALL,
@@ -289,6 +380,28 @@ fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
     // A new size of the value, which the lists do not have, and an old text cut.
     let text = rng.pick(from);
     text.as_bytes().to_vec()
+}
+
+/// A value for a name of a syntax line of a stream command.
+fn stream_value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
+    let from = match name {
+        "start" => STARTS,
+        "end" => ENDS,
+        "group" => &["g", "g", "g", "g", "g", "h", ""],
+        "consumer" => &["c", "d", "c", "e"],
+        "field" => &["a", "b", "a", "17", ""],
+        // Far from each other, so that no clock matters.
+        "min-idle-time" => &["0", "0", "1000000", "50000000", "-5"],
+        "ms" => &["0", "5000000", "100000000", "-1"],
+        // The reference reserves memory for it.
+        "count" if command == "xautoclaim" => return rng.pick(SMALL).as_bytes().to_vec(),
+        "count" => SMALL,
+        "id" if command.starts_with("xread") => &[">", ">", ">", "0", "1-1", "2", "$", "+", "0-0"],
+        "id" if command == "xadd" && rng.one_in(2) => return format!("{}-*", rng.below(60)).into_bytes(),
+        _ => IDS,
+    };
+    let from = if rng.one_in(30) { EDGES } else { from };
+    rng.pick(from).as_bytes().to_vec()
 }
 
 fn long_text(rng: &mut Rng) -> Vec<u8> {

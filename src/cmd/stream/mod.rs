@@ -115,7 +115,7 @@ pub const COMMANDS: &[Spec] = &[
 const XGROUP: &[Spec] = &[
     Spec::write(
         "xgroup|create",
-        "key group <id|$> [MKSTREAM] [ENTRIESREAD entries-read:integer]",
+        "key group <id|$> [MKSTREAM] [ENTRIESREAD entriesread:integer]",
         group::create,
     )
     .doc(S, "5.0.0", "Makes a consumer group.")
