@@ -7,6 +7,8 @@ pub mod geo;
 pub mod hyperloglog;
 #[cfg(test)]
 pub(crate) mod laws;
+pub mod list;
+pub mod set;
 pub mod spec;
 pub mod stream;
 pub mod string;

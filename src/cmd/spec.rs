@@ -119,10 +119,14 @@ pub enum Group {
     String,
     /// Bits of strings.
     Bitmap,
+    /// Lists.
+    List,
     /// Geospatial indexes.
     Geo,
     /// Strings that estimate numbers of elements.
     HyperLogLog,
+    /// Sets.
+    Set,
     /// Logs with consumer groups.
     Stream,
     /// The connection.
@@ -140,8 +144,10 @@ impl Group {
             Group::Generic => "generic",
             Group::String => "string",
             Group::Bitmap => "bitmap",
+            Group::List => "list",
             Group::Geo => "geo",
             Group::HyperLogLog => "hyperloglog",
+            Group::Set => "set",
             Group::Stream => "stream",
             Group::Connection => "connection",
             Group::Server => "server",
@@ -154,8 +160,10 @@ impl Group {
             Group::Generic => "keyspace",
             Group::String => "string",
             Group::Bitmap => "bitmap",
+            Group::List => "list",
             Group::Geo => "geo",
             Group::HyperLogLog => "hyperloglog",
+            Group::Set => "set",
             Group::Stream => "stream",
             Group::Connection => "connection",
             Group::Server => "",

@@ -22,6 +22,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
         "counts keys whose time has come until somebody meets them; the questions ask it when all were met",
     ),
     ("object|help", "scripts compare it"),
+    ("spop", "what it leaves differs; scripts cover it"),
     ("object|freq", "needs a policy that keeps frequencies; scripts cover it"),
     ("lcs", "quadratic: taken seldom, see `SELDOM`"),
     ("pfselftest", "takes a second"),
@@ -30,9 +31,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
 const SELDOM: &[(&str, usize)] =
     &[("flushall", 8), ("flushdb", 6), ("swapdb", 2), ("keys", 3), ("lcs", 2), ("pfdebug", 3)];
 
-/// Rows that make what others look at: taken so many times as often where a sequence keeps to their family.
-const OFTEN: &[(&str, usize)] = &[("xadd", 8), ("xgroup|create", 3), ("xreadgroup", 5)];
-/// What most sequences that keep to a family begin with, so that the rest meets something.
+/// What most sequences of a family begin with, so that the rest meets something.
 const OPENINGS: &[(Group, &[&str])] = &[(
     Group::Stream,
     &[
@@ -48,8 +47,8 @@ const OPENINGS: &[(Group, &[&str])] = &[(
         "XREADGROUP GROUP g d STREAMS k1 >",
     ],
 )];
-/// Keys of such a sequence.
-const THEME_KEYS: usize = 2;
+/// Such a sequence keeps to so many keys.
+const OPENED_KEYS: usize = 2;
 
 const SMALL: &[&str] =
     &["0", "1", "-1", "2", "3", "5", "7", "8", "-2", "-5", "10", "16", "31", "64", "100", "1000"];
@@ -105,6 +104,27 @@ const TEXTS: &[&str] = &[
     "this text is too long for the short encoding of strings: 44",
     "exactly forty-four bytes long, no less or mo.",
 ];
+/// Short and few, so that sets have some in common; now and then too long for a listpack.
+const MEMBERS: &[&str] = &[
+    "0",
+    "1",
+    "2",
+    "3",
+    "5",
+    "-7",
+    "70000",
+    "-9223372036854775808",
+    "a",
+    "b",
+    "c",
+    "hello",
+    "",
+    "012",
+    "-0",
+    "1.5",
+    "sixty-four bytes, which is as long as a listpack's member can be",
+    "sixty-five bytes, which is more than a listpack's member can have",
+];
 const PATTERNS: &[&str] =
     &["*", "k*", "k?", "k[0-3]", "k[^0]", "{k0}*", "", "\\k0", "[", "k[0-", "*x", "none"];
 const TYPES: &[&str] = &["string", "list", "hash", "STRING", "nosuch"];
@@ -112,14 +132,20 @@ const ENCODINGS: &[&str] = &[
     "u8", "i8", "u1", "i1", "u63", "i64", "u16", "i5", "u3", "i16", "u32", "u64", "i65", "u0", "x8", "U8",
     "u", "8",
 ];
-/// Besides these: far away, and no two closer than half a second, so that no clock matters.
-const SECONDS: &[&str] = &["10000000000", "0", "-1", "-100"];
-const MILLISECONDS: &[&str] = &["10000000000000", "0", "-1", "-100"];
+/// All times are far away, and no two closer than half a second, so that no clock matters.
 const UNIX_SECONDS: &[&str] = &["33177117420", "5000000000", "4000000001", "1", "1000000000", "0", "-1"];
 const UNIX_MILLISECONDS: &[&str] = &["33177117420000", "5000000000123", "1", "1000000000000", "0", "-1"];
 /// Offsets are not larger, so that nobody makes gigabytes of zeros.
 const OFFSETS: &[&str] =
     &["0", "1", "2", "7", "8", "9", "15", "63", "64", "100", "1000", "-1", "4294967296", "#1", "#0"];
+
+/// Few, so that they are found again.
+const ELEMENTS: &[&str] = &["a", "b", "c", "hello", "10", "-7", "5000000000", "010", "", "\0", "1.5"];
+/// Indexes that Redis does not cut to 32 bits.
+const INDEXES: &[&str] =
+    &["0", "1", "-1", "2", "3", "-2", "-3", "5", "-5", "7", "100", "-100", "1.5", "", "x", "2147483647"];
+/// Stands for the number of keys until they are there.
+const KEY_COUNT: &str = "<numkeys>";
 
 /// Ids of stream entries: few, so that commands meet.
 const IDS: &[&str] = &[
@@ -130,10 +156,7 @@ const IDS: &[&str] = &[
 const STARTS: &[&str] = &["-", "-", "-", "1-1", "2-0", "(2-0", "3", "(3", "5-5", "(", "0", "9", "+"];
 /// And where they end.
 const ENDS: &[&str] = &["+", "+", "+", "5-5", "4-1", "(4-1", "3", "(3", "2-0", "(0-0", "9", "-"];
-/// What must not be generated: ids by the clock, and waiting.
-const FORBIDDEN: &[(&str, &[&str])] = &[("xadd", &["*"]), ("xread", &["BLOCK"]), ("xreadgroup", &["BLOCK"])];
-
-/// Lines that make more calls that say something than the rows' own.
+/// Lines that make more calls that say something than the rows' own, and none that wait or give ids by the clock.
 const LINES: &[(&str, &str)] = &[
     (
         "xadd",
@@ -181,43 +204,39 @@ impl Generator {
     pub fn sequence(&self, rng: &mut Rng) -> (Vec<Words>, Vec<Words>) {
         let mut commands = Vec::new();
         let count = 2 + rng.below(COMMANDS_MAX - 1);
-        let theme = rng.one_in(2).then(|| rng.pick(&self.entries).group);
-        let rows = self.rows(theme, rng);
-        for (_, lines) in OPENINGS.iter().filter(|(group, _)| Some(*group) == theme) {
-            commands.extend(lines.iter().filter(|_| !rng.one_in(8)).map(|line| words(line)));
+        // Most commands are of one family, so that they meet.
+        let focus = rng.pick(&self.entries).group;
+        if focus == Group::List {
+            let size = rng.pick(&["-2", "-1", "1", "2", "3", "5", "8"]);
+            commands.push(
+                ["CONFIG", "SET", "list-max-listpack-size", size].map(|w| w.as_bytes().to_vec()).into(),
+            );
         }
-        while commands.len() < count {
-            let entry = rng.pick::<&Entry>(&rows);
-            if rng.one_in(entry.seldom) {
+        let opening = OPENINGS.iter().filter(|(group, _)| *group == focus).flat_map(|(_, lines)| *lines);
+        let opened = opening.clone().next().is_some();
+        commands.extend(opening.filter(|_| !rng.one_in(8)).map(|line| words(line)));
+        let end = commands.len() + count;
+        while commands.len() < end {
+            let entry = rng.pick(&self.entries);
+            if rng.one_in(if entry.group == focus { entry.seldom } else { 8 * entry.seldom }) {
                 commands.push(self.command(entry, rng));
             }
-            if rng.one_in(if theme.is_none() { 4 } else { 30 }) {
+            if rng.one_in(if matches!(focus, Group::String | Group::Bitmap | Group::Generic) {
+                4
+            } else {
+                100
+            }) {
                 // Without values there is little to see.
-                let mut set: Words =
-                    vec![b"SET".to_vec(), value("key", "set", rng), value("value", "set", rng)];
-                set.truncate(3);
-                commands.push(set);
+                commands.push(fill(rng));
             }
             if self.select && rng.one_in(12) {
                 commands.push(vec![b"SELECT".to_vec(), rng.below(DATABASES).to_string().into_bytes()]);
             }
         }
-        if theme.is_some() {
+        if opened {
             commands.iter_mut().flatten().for_each(keep_few_keys);
         }
         (commands, self.questions())
-    }
-
-    /// The rows that a sequence is made of: all, or those of its theme and a few others.
-    fn rows(&self, theme: Option<Group>, rng: &mut Rng) -> Vec<&Entry> {
-        let Some(theme) = theme else { return self.entries.iter().collect() };
-        let mut rows = Vec::new();
-        for entry in &self.entries {
-            let often = OFTEN.iter().find(|(name, _)| *name == entry.name).map_or(1, |(_, n)| *n);
-            let copies = if entry.group == theme { often } else { usize::from(rng.one_in(20)) };
-            rows.extend(std::iter::repeat_n(entry, copies));
-        }
-        rows
     }
 
     fn questions(&self) -> Vec<Words> {
@@ -248,6 +267,7 @@ impl Generator {
         let mut words: Words = entry.name.split('|').map(|w| w.as_bytes().to_vec()).collect();
         let names = words.len();
         emit(&entry.syntax, entry, rng, &mut words);
+        count_keys(&mut words, rng);
         if rng.one_in(15) {
             spoil(&mut words, names, rng);
         }
@@ -259,11 +279,27 @@ impl Generator {
     }
 }
 
+/// A command that gives a key a value.
+fn fill(rng: &mut Rng) -> Words {
+    let key = value("key", "", rng);
+    if rng.one_in(2) {
+        return vec![b"SET".to_vec(), key, value("value", "set", rng)];
+    }
+    let mut words = vec![b"SADD".to_vec(), key];
+    // Mostly integers, or all of them.
+    let numbers = rng.one_in(2);
+    for _ in 0..1 + rng.below(12) {
+        words.push(if numbers {
+            rng.below(20).to_string().into_bytes()
+        } else {
+            value("member", "sadd", rng)
+        });
+    }
+    words
+}
+
 fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
-    if !matches!(
-        row.group,
-        Group::Generic | Group::String | Group::Bitmap | Group::HyperLogLog | Group::Stream
-    ) {
+    if matches!(row.group, Group::Connection | Group::Server | Group::Scripting) {
         return None;
     }
     if LEFT_OUT.iter().any(|(name, reason)| *name == row.name && !reason.contains("SELDOM")) {
@@ -275,16 +311,13 @@ fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
         return None;
     }
     let newer = NEWER_TOKENS.iter().filter(|(since, name, _)| pair.version < *since && *name == row.name);
-    let forbidden =
-        FORBIDDEN.iter().filter(|(name, _)| *name == row.name).flat_map(|(_, tokens)| *tokens).copied();
+    let line = LINES.iter().find(|(name, _)| *name == row.name);
     let seldom = SELDOM.iter().find(|(name, _)| *name == row.name).map_or(1, |(_, n)| *n);
     Some(Entry {
         name: row.name,
         group: row.group,
-        syntax: syntax::parse(
-            LINES.iter().find(|(name, _)| *name == row.name).map_or(row.syntax, |(_, line)| line),
-        ),
-        forbidden: newer.flat_map(|(_, _, tokens)| tokens.iter().copied()).chain(forbidden).collect(),
+        syntax: syntax::parse(line.map_or(row.syntax, |(_, line)| line)),
+        forbidden: newer.flat_map(|(_, _, tokens)| tokens.iter().copied()).collect(),
         seldom,
     })
 }
@@ -295,8 +328,7 @@ fn emit(nodes: &[Node], entry: &Entry, rng: &mut Rng, words: &mut Words) {
             Node::Token(token) => words.push(token.as_bytes().to_vec()),
             Node::Value(name) => words.push(value(name, entry.name, rng)),
             Node::Optional(inner) => {
-                let allowed = !matches!(&inner[0], Node::Token(t) if entry.forbidden.contains(&t.as_str()));
-                if rng.one_in(2) && allowed {
+                if rng.one_in(2) {
                     emit(inner, entry, rng, words);
                 }
             }
@@ -319,10 +351,18 @@ fn emit(nodes: &[Node], entry: &Entry, rng: &mut Rng, words: &mut Words) {
     }
 }
 
+/// Says how many keys there are where a command wants to know.
+fn count_keys(words: &mut Words, rng: &mut Rng) {
+    let Some(at) = words.iter().position(|word| word == KEY_COUNT.as_bytes()) else { return };
+    let is_key = |word: &&Vec<u8>| KEYS.iter().any(|key| key.as_bytes() == word.as_slice());
+    let count = words[at + 1..].iter().take_while(is_key).count();
+    words[at] = if rng.one_in(12) { value("count", "", rng) } else { count.to_string().into_bytes() };
+}
+
 /// Puts one of the first keys in the place of another.
 fn keep_few_keys(word: &mut Vec<u8>) {
     if let Some(at) = KEYS.iter().position(|key| !key.is_empty() && key.as_bytes() == word) {
-        *word = KEYS[at % THEME_KEYS].as_bytes().to_vec();
+        *word = KEYS[at % OPENED_KEYS].as_bytes().to_vec();
     }
 }
 
@@ -343,39 +383,49 @@ fn spoil(words: &mut Words, names: usize, rng: &mut Rng) {
 /// A value for a name of a syntax line.
 fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
     let from = match name {
-        "key" | "newkey" | "source" | "destination" | "destkey" | "sourcekey" | "key1" | "key2" => KEYS,
-        "element" if rng.one_in(2) => return rng.below(3000).to_string().into_bytes(),
-        "element" => TEXTS,
-        "subcommand" => &["GETREG", "decode", "DECODE", "encoding", "ENCODING", "todense", "nosuch"],
-        "seconds" if !rng.one_in(3) => return (1000 + rng.below(10_000_000)).to_string().into_bytes(),
-        "milliseconds" if !rng.one_in(3) => {
-            return format!("{}500", 1000 + rng.below(10_000_000)).into_bytes();
-        }
-        "seconds" => SECONDS,
-        "milliseconds" => MILLISECONDS,
-        "unix-time-seconds" => UNIX_SECONDS,
-        "unix-time-milliseconds" => UNIX_MILLISECONDS,
-        "pattern" => PATTERNS,
-        "type" => TYPES,
-        "encoding" => ENCODINGS,
-        "db" | "destination-db" | "index1" | "index2" | "index" => {
-            &["0", "1", "2", "2", "1", "15", "16", "-1", "x"]
-        }
-        "bit" => &["0", "1", "0", "1", "2", "-1", "x"],
-        "offset" => OFFSETS,
-        "increment" if command == "incrbyfloat" && rng.one_in(2) => FLOATS,
-        "value" if command == "setbit" => &["0", "1", "1", "2", "-1", "x"],
         "id" | "lastid" | "last-id" | "max-deleted-id" | "start" | "end" | "group" | "consumer" | "field"
         | "min-idle-time" | "ms" | "count"
             if command.starts_with('x') =>
         {
             return stream_value(name, command, rng);
         }
+        "key" | "newkey" | "source" | "destination" | "destkey" | "sourcekey" | "key1" | "key2" => KEYS,
+        "element" if command.starts_with("pf") && rng.one_in(2) => {
+            return rng.below(3000).to_string().into_bytes();
+        }
+        "subcommand" => &["GETREG", "decode", "DECODE", "encoding", "ENCODING", "todense", "nosuch"],
+        "seconds" if !rng.one_in(3) => return (1000 + rng.below(10_000_000)).to_string().into_bytes(),
+        "milliseconds" if !rng.one_in(3) => {
+            return format!("{}500", 1000 + rng.below(10_000_000)).into_bytes();
+        }
+        // Two that are the same would be told apart by a clock that went on.
+        "seconds" | "milliseconds" if rng.one_in(3) => {
+            return (10_000_000_000_000 + rng.bits() % 1_000_000 * 1_000_500).to_string().into_bytes();
+        }
+        "seconds" | "milliseconds" => &["0", "-1", "-100"],
+        "unix-time-seconds" => UNIX_SECONDS,
+        "unix-time-milliseconds" => UNIX_MILLISECONDS,
+        "pattern" => PATTERNS,
+        "type" => TYPES,
+        "encoding" => ENCODINGS,
+        "db" | "destination-db" | "index1" | "index2" => &["0", "1", "2", "2", "1", "15", "16", "-1", "x"],
+        "numkeys" => return KEY_COUNT.as_bytes().to_vec(),
+        "index" => return rng.pick(INDEXES).as_bytes().to_vec(),
+        "element" | "pivot" if rng.one_in(12) => return long_text(rng),
+        "element" | "pivot" => return rng.pick(ELEMENTS).as_bytes().to_vec(),
+        "bit" => &["0", "1", "0", "1", "2", "-1", "x"],
+        "offset" => OFFSETS,
+        "increment" if command == "incrbyfloat" && rng.one_in(2) => FLOATS,
+        "member" if rng.one_in(40) => return long_text(rng),
+        "member" => MEMBERS,
+        // Whoever goes on somewhere sees what the server's own order has there.
+        "cursor" => &["0", "0", "0", "x", "-1", ""],
+        "value" if command == "setbit" => &["0", "1", "1", "2", "-1", "x"],
         "value" | "comparison-value" | "message" if rng.one_in(6) => return long_text(rng),
         "value" | "comparison-value" | "message" => TEXTS,
         _ => SMALL,
     };
-    let number = !std::ptr::eq(from, KEYS) && !std::ptr::eq(from, TEXTS);
+    let number = ![KEYS, TEXTS, MEMBERS].iter().any(|texts| std::ptr::eq(from, *texts));
     let from = if number && rng.one_in(20) { EDGES } else { from };
     // A new size of the value, which the lists do not have, and an old text cut.
     let text = rng.pick(from);
@@ -405,7 +455,7 @@ fn stream_value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
 }
 
 fn long_text(rng: &mut Rng) -> Vec<u8> {
-    const SIZES: &[usize] = &[20, 43, 44, 45, 63, 64, 100, 128, 255, 256, 1000, 4096, 20_000, 33_000];
+    const SIZES: &[usize] = &[20, 43, 44, 45, 63, 64, 100, 128, 255, 256, 1000, 4096, 8100, 20_000, 33_000];
     let letter = b'a' + rng.below(26) as u8;
     let size = *rng.pick(SIZES);
     (0..size).map(|i| letter ^ (i % 7) as u8).collect()

@@ -11,15 +11,25 @@ use super::object::stored;
 use crate::cmd::cx::ReadCx;
 use crate::cmd::spec::Done;
 use crate::cmd::string::with_text;
-use crate::ds::object::Object;
-use crate::ds::raw::block::{BlockRef, Value};
-use crate::ds::stream::{Stream, StreamId};
+use crate::ds::object::Kind;
+use crate::ds::raw::block::BlockRef;
+use crate::ds::stream::{Log, StreamId};
+use crate::types::list::ListRef;
+use crate::types::set::SetRef;
+use crate::types::stream;
 use crate::wire::{Args, Out};
 
-/// The number that stands for strings.
-const TYPE_STRING: u32 = 0;
-/// The number that stands for streams.
-const TYPE_STREAM: u32 = 6;
+/// The number that stands for a type.
+const fn type_number(kind: Kind) -> u32 {
+    match kind {
+        Kind::String => 0,
+        Kind::List => 1,
+        Kind::Set => 2,
+        Kind::SortedSet => 3,
+        Kind::Hash => 4,
+        Kind::Stream => 6,
+    }
+}
 
 /// A digest in the making.
 #[derive(Clone, Copy, Default)]
@@ -49,23 +59,24 @@ impl Digest {
 
     /// Takes in what is stored under a key: type, value, whether it has a deadline.
     fn mix_value(&mut self, block: BlockRef<'_>) {
-        match block.value() {
-            Value::String(string) => {
-                self.mix(&TYPE_STRING.to_be_bytes());
-                with_text(Some(string), |text| self.mix(text));
-            }
-            Value::Object(Object::Stream(stream)) => self.mix_stream(stream),
-            Value::Packed(..) | Value::Object(_) => {}
+        self.mix(&type_number(block.kind()).to_be_bytes());
+        if let Some(string) = block.string() {
+            with_text(Some(string), |text| self.mix(text));
+        } else if let Ok(list) = ListRef::of(block) {
+            list.for_each(|element| element.with_text(|text| self.mix(text)));
+        } else if let Ok(set) = SetRef::of(block) {
+            set.for_each(&mut |member| member.with_text(|text| self.add(text)));
+        } else if let Ok(stream) = stream::of(block) {
+            self.mix_entries(&stream.log);
         }
         if block.deadline_ms().is_some() {
             self.add(b"!!expire!!");
         }
     }
 
-    /// Groups do not count.
-    fn mix_stream(&mut self, stream: &Stream) {
-        self.mix(&TYPE_STREAM.to_be_bytes());
-        for entry in stream.log.range(StreamId::MIN, StreamId::MAX) {
+    /// The groups of a stream do not count.
+    fn mix_entries(&mut self, log: &Log) {
+        for entry in log.range(StreamId::MIN, StreamId::MAX) {
             self.mix(entry.id.text(b'.').as_bytes());
             for (name, value) in entry.pairs() {
                 name.with_text(|text| self.mix(text));
@@ -119,8 +130,13 @@ pub fn digest_value(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Settings;
+    use crate::ds::list::Quicklist;
+    use crate::ds::listpack;
+    use crate::ds::object::{Object, Packing};
     use crate::ds::raw::block::{Block, NewValue};
-    use crate::ds::stream::NodeLimits;
+    use crate::ds::stream::{NodeLimits, Stream};
+    use crate::types::set::{Limits, NewSet};
 
     fn value_hex(value: NewValue<'_>, deadline_ms: Option<u64>) -> String {
         let block = Block::new(b"k", value, deadline_ms, 0, 0);
@@ -149,6 +165,37 @@ mod tests {
         assert_eq!(value_hex(NewValue::Bytes(b"hello"), None), "36b23a1456b2dce2c3ed252c456761301dba8060");
         assert_eq!(value_hex(NewValue::Int(9999), None), "1cccc814745f3e39e4e9cb701a60bfdb09b076ff");
         assert_eq!(value_hex(NewValue::Bytes(b""), Some(7)), "6db1b93ce6baa1d5cf28f3e32abc6d750a8ed39f");
+        let mut list = listpack::EMPTY.to_vec();
+        listpack::append_many(&mut list, [&b"a"[..], b"12", b"-7", b""].map(listpack::Element::Bytes));
+        let mut quick = Quicklist::default();
+        quick.append_pack(&list);
+        let long = NewValue::Object(Box::new(Object::List(quick)));
+        for value in [NewValue::Packed(Packing::List, &list), long] {
+            assert_eq!(value_hex(value, None), "021df298e425afa3d1b612cc9a0966ba4dabd445");
+        }
         assert_eq!(value_hex(NewValue::Bytes(b"9999"), None), value_hex(NewValue::Int(9999), None));
+    }
+
+    #[test]
+    fn sets_as_redis_digests_them() {
+        let long = "a long text that makes the set a table, since it has more than sixty-four bytes";
+        let forms = [&["7", "-3"][..], &["7", "x", "-3"], &["7", long]];
+        let hexes = forms.map(|members| {
+            let mut set = NewSet::of_ints();
+            let limits = Limits::of(&Settings::default());
+            for member in members {
+                set.add(member.as_bytes().into(), &limits);
+            }
+            let mut hex = String::new();
+            set.store(|value| hex = value_hex(value, None));
+            hex
+        });
+        // Given by DEBUG DIGEST-VALUE of Redis 8.0.6.
+        let given = [
+            "fc62501d60286028e7dab3abd58c6088d7187611",
+            "ed94fd93a50249ac4c704ed7eedd058baf445663",
+            "6da2c138281d03320ce929b1e83ba07b8b597253",
+        ];
+        assert_eq!(hexes, given);
     }
 }

@@ -6,7 +6,7 @@ mod object;
 mod scan;
 
 pub use digest::Digest;
-pub use scan::shard_of_cursor;
+pub use scan::{ElementFilter, shard_of_cursor};
 
 use super::spec::keys::{LOOK, LOOK_ALL, READ, UPDATE};
 use super::spec::{Group::Generic as G, Group::Server as S, KeyPart, Route, Spec, flag, key, key_range};

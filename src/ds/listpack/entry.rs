@@ -275,8 +275,9 @@ pub fn encode(element: Element<'_>, out: &mut impl Sink) {
     encode_probe(&Probe::of(element), out);
 }
 
+/// Appends the entry of the element that is looked for.
 #[inline]
-fn encode_probe(probe: &Probe<'_>, out: &mut impl Sink) {
+pub(super) fn encode_probe(probe: &Probe<'_>, out: &mut impl Sink) {
     out.put(&probe.lead[..usize::from(probe.lead_len)]);
     if !probe.text.is_empty() {
         out.put(probe.text);
