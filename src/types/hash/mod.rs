@@ -7,6 +7,8 @@
 //! Must stay true: the form changes when Redis changes it, and only towards the table; `edit` alone changes anything.
 mod edit;
 mod pick;
+#[cfg(test)]
+mod tests;
 
 pub use edit::{Condition, HashMut, Outcome, clear_due};
 
