@@ -270,7 +270,12 @@ fn values_behind(nodes: &[Node<'_>], first: usize) -> usize {
 }
 
 fn with_token(token: &str, mut values: Vec<Arg>) -> Arg {
-    let name = token.to_ascii_lowercase();
+    // Tokens whose arguments are not called by their words.
+    let name = match token {
+        "CH" => "change".to_string(),
+        "INCR" => "increment".to_string(),
+        _ => token.to_ascii_lowercase(),
+    };
     let arg = match values.len() {
         0 => Arg::new(name, ArgKind::PureToken),
         1 if values[0].token.is_none() => values.remove(0),
@@ -399,7 +404,8 @@ struct KeyWalk<'a> {
 
 impl KeyWalk<'_> {
     fn visit(&mut self, arg: &mut Arg) {
-        const KEY_NAMES: &[&str] = &["key", "newkey", "source", "destination", "sourcekey", "destkey"];
+        const KEY_NAMES: &[&str] =
+            &["key", "newkey", "source", "destination", "sourcekey", "destkey", "storekey", "storedistkey"];
         if arg.optional {
             self.index = None;
         }

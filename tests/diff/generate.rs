@@ -4,6 +4,7 @@ use perigee::server::table::families;
 
 use super::compare::NEWER_TOKENS;
 use super::pair::{Pair, Words};
+use super::sorted;
 use super::support::Rng;
 use super::syntax::{self, Node};
 
@@ -125,6 +126,7 @@ const OFFSETS: &[&str] =
 /// A row with its syntax.
 struct Entry {
     name: &'static str,
+    group: Group,
     syntax: Vec<Node>,
     forbidden: Vec<&'static str>,
     seldom: usize,
@@ -154,15 +156,23 @@ impl Generator {
     /// A sequence, and questions about everything that it may have changed, to be asked behind it.
     pub fn sequence(&self, rng: &mut Rng) -> (Vec<Words>, Vec<Words>) {
         let mut commands = Vec::new();
+        // Most commands are of one family, so that they meet.
+        let focus = rng.pick(&self.entries).group;
+        let (limits, large) = sorted::limits(rng);
+        commands.push(limits);
         let count = 2 + rng.below(COMMANDS_MAX - 1);
         while commands.len() < count {
             let entry = rng.pick(&self.entries);
-            if rng.one_in(entry.seldom) {
-                commands.push(self.command(entry, rng));
+            if rng.one_in(if entry.group == focus { entry.seldom } else { 8 * entry.seldom }) {
+                let words = self.command(entry, rng);
+                if !large || !sorted::depends_on_structure(&words) {
+                    commands.push(words);
+                }
             }
             if rng.one_in(4) {
                 // Without values there is little to see.
-                commands.push(fill(rng));
+                let ours = matches!(focus, Group::SortedSet | Group::Geo) && !rng.one_in(3);
+                commands.push(if ours { sorted::fill(rng) } else { fill(rng) });
             }
             if self.select && rng.one_in(12) {
                 commands.push(vec![b"SELECT".to_vec(), rng.below(DATABASES).to_string().into_bytes()]);
@@ -215,6 +225,9 @@ fn fill(rng: &mut Rng) -> Words {
     if rng.one_in(2) {
         return vec![b"SET".to_vec(), key, value("value", "set", rng)];
     }
+    if rng.one_in(3) {
+        return sorted::fill(rng);
+    }
     let mut words = vec![b"SADD".to_vec(), key];
     // Mostly integers, or all of them.
     let numbers = rng.one_in(2);
@@ -229,8 +242,16 @@ fn fill(rng: &mut Rng) -> Words {
 }
 
 fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
-    if !matches!(row.group, Group::Generic | Group::String | Group::Bitmap | Group::HyperLogLog | Group::Set)
-    {
+    if !matches!(
+        row.group,
+        Group::Generic
+            | Group::String
+            | Group::Bitmap
+            | Group::HyperLogLog
+            | Group::Set
+            | Group::SortedSet
+            | Group::Geo
+    ) {
         return None;
     }
     if LEFT_OUT.iter().any(|(name, reason)| *name == row.name && !reason.contains("SELDOM")) {
@@ -245,6 +266,7 @@ fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
     let seldom = SELDOM.iter().find(|(name, _)| *name == row.name).map_or(1, |(_, n)| *n);
     Some(Entry {
         name: row.name,
+        group: row.group,
         syntax: syntax::parse(row.syntax),
         forbidden: newer.flat_map(|(_, _, tokens)| tokens.iter().copied()).collect(),
         seldom,
@@ -295,7 +317,10 @@ fn spoil(words: &mut Words, names: usize, rng: &mut Rng) {
 }
 
 /// A value for a name of a syntax line.
-fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
+pub fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
+    if let Some(value) = sorted::value(name, command, rng) {
+        return value;
+    }
     let from = match name {
         "key" | "newkey" | "source" | "destination" | "destkey" | "sourcekey" | "key1" | "key2" => KEYS,
         "element" if rng.one_in(2) => return rng.below(3000).to_string().into_bytes(),

@@ -71,7 +71,7 @@ impl<'a> Query<'a> {
             args.skip();
             match option {
                 LIMIT if args.left() >= 2 => limit = (args.int()?, args.int()?),
-                REV if form.way.is_none() => way = Some(Way::Down),
+                REV if way.is_none() => way = Some(Way::Down),
                 BYLEX if by.is_none() => by = Some(By::Lex),
                 BYSCORE if by.is_none() => by = Some(By::Score),
                 _ => return Err(Error::Syntax),
