@@ -165,7 +165,7 @@ impl Generator {
             let entry = rng.pick(&self.entries);
             if rng.one_in(if entry.group == focus { entry.seldom } else { 8 * entry.seldom }) {
                 let words = self.command(entry, rng);
-                if !large || !sorted::depends_on_structure(&words) {
+                if sorted::is_certain(&words, large) {
                     commands.push(words);
                 }
             }

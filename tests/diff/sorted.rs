@@ -104,16 +104,26 @@ pub fn limits(rng: &mut Rng) -> (Words, bool) {
     (words.map(|word| word.as_bytes().to_vec()).into(), large)
 }
 
-/// Whether the reply depends on the structure of large sorted sets: members by their bytes where scores differ, and
-/// what Redis makes of negative offsets there.
-pub fn depends_on_structure(words: &Words) -> bool {
+/// Whether the reply depends on nothing but what is promised. `large`: sorted sets become large soon.
+pub fn is_certain(words: &Words, large: bool) -> bool {
     let texts: Vec<String> =
         words.iter().map(|word| String::from_utf8_lossy(word).to_ascii_lowercase()).collect();
+    let has = |word: &str| texts.iter().any(|text| text == word);
+    if texts[0].starts_with("geo") {
+        // Of members that are equally far some are cut off.
+        return !has("count");
+    }
+    if !texts[0].starts_with('z') {
+        return true;
+    }
+    // Where scores differ, members are in no order. A small set is walked along all the same, up to a limit.
+    let lex = (by_lex(&texts[0]) || has("bylex")) && (large || has("limit"));
+    // Redis takes negative offsets into large sets for offsets from the other end.
     let offset = texts.iter().position(|text| text == "limit").and_then(|at| texts.get(at + 1));
-    texts[0].starts_with('z')
-        && (by_lex(&texts[0])
-            || texts.iter().any(|text| text == "bylex")
-            || offset.is_some_and(|offset| offset.starts_with('-')))
+    let back = large && offset.is_some_and(|offset| offset.starts_with('-'));
+    // Whoever goes on somewhere sees what the server's own order has there.
+    let goes_on = large && texts[0] == "zscan" && texts.get(2).is_some_and(|cursor| cursor != "0");
+    !lex && !back && !goes_on
 }
 
 /// A command that makes a sorted set.
