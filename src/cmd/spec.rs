@@ -84,6 +84,8 @@ pub mod flag {
     pub const MAY_REPLICATE: u32 = 1 << 16;
     /// May be left without any key.
     pub const NO_MANDATORY_KEYS: u32 = 1 << 15;
+    /// May wait for others to write.
+    pub const BLOCKING: u32 = 1 << 17;
     /// The promise that no connection-only handling exists: runs at once when no gate bit it keeps is in force.
     pub const NO_INTERCEPT: u32 = 1 << 31;
 
@@ -94,6 +96,7 @@ pub mod flag {
         (DENYOOM, "denyoom"),
         (ADMIN, "admin"),
         (NOSCRIPT, "noscript"),
+        (BLOCKING, "blocking"),
         (LOADING, "loading"),
         (STALE, "stale"),
         (SKIP_MONITOR, "skip_monitor"),
@@ -116,14 +119,20 @@ pub enum Group {
     String,
     /// Bits of strings.
     Bitmap,
+    /// Lists.
+    List,
     /// Geospatial indexes.
     Geo,
+    /// Hashes.
+    Hash,
     /// Strings that estimate numbers of elements.
     HyperLogLog,
     /// Sets.
     Set,
     /// Sorted sets.
     SortedSet,
+    /// Logs with consumer groups.
+    Stream,
     /// The connection.
     Connection,
     /// The process.
@@ -139,10 +148,13 @@ impl Group {
             Group::Generic => "generic",
             Group::String => "string",
             Group::Bitmap => "bitmap",
+            Group::List => "list",
             Group::Geo => "geo",
+            Group::Hash => "hash",
             Group::HyperLogLog => "hyperloglog",
             Group::Set => "set",
             Group::SortedSet => "sorted-set",
+            Group::Stream => "stream",
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Scripting => "scripting",
@@ -154,10 +166,13 @@ impl Group {
             Group::Generic => "keyspace",
             Group::String => "string",
             Group::Bitmap => "bitmap",
+            Group::List => "list",
             Group::Geo => "geo",
+            Group::Hash => "hash",
             Group::HyperLogLog => "hyperloglog",
             Group::Set => "set",
             Group::SortedSet => "sortedset",
+            Group::Stream => "stream",
             Group::Connection => "connection",
             Group::Server => "",
             Group::Scripting => "scripting",
@@ -209,6 +224,9 @@ pub enum Begin {
     At(i32),
     /// Behind this word, looked for from an argument on; negative: from the end, going backwards.
     Word(&'static str, i32),
+    /// Behind this word, which is one of the options that stand in front: the others are skipped with their arguments,
+    /// as many as the list says. The number is what COMMAND INFO tells as the place where the search begins.
+    Option(&'static str, i32, &'static [(&'static str, usize)]),
 }
 
 /// How keys are found from where the search began.
@@ -234,40 +252,30 @@ impl KeyPart {
         match (self.begin, self.find) {
             (Begin::At(at), Find::Range { .. }) => Some(at as u32),
             (Begin::At(at), Find::Count) => Some(at as u32 + 1),
-            (Begin::Word(..), _) => None,
+            (Begin::Word(..) | Begin::Option(..), _) => None,
         }
+    }
+
+    /// Whether it is a word with one key behind it, which may be repeated.
+    #[inline]
+    const fn names_one_key(&self) -> bool {
+        matches!((self.begin, self.find), (Begin::Word(_, 0..), Find::Range { last: 0, .. }))
     }
 
     /// Calls `f` with the argument index of each key; `arg` gives the text of an argument.
     #[inline]
     fn for_each<'a>(&self, count: usize, arg: &impl Fn(usize) -> &'a [u8], f: &mut impl FnMut(usize)) {
-        match (self.begin, self.find) {
-            (Begin::At(at), _) => self.for_each_from(at as usize, count, arg, f),
-            // A word that names one key may be repeated, and it depends on the command which one holds.
-            (Begin::Word(word, from @ 0..), Find::Range { last: 0, .. }) => {
-                let mut from = from;
-                while let Some(at) = find_word(count, arg, word, from) {
-                    self.for_each_from(at + 1, count, arg, f);
-                    from = at as i32 + 1;
-                }
-            }
-            (Begin::Word(word, from), _) => {
-                if let Some(at) = find_word(count, arg, word, from) {
-                    self.for_each_from(at + 1, count, arg, f);
-                }
-            }
-        }
-    }
-
-    /// [`KeyPart::for_each`], where the search begins at `first`.
-    #[inline]
-    fn for_each_from<'a>(
-        &self,
-        first: usize,
-        count: usize,
-        arg: &impl Fn(usize) -> &'a [u8],
-        f: &mut impl FnMut(usize),
-    ) {
+        let first = match self.begin {
+            Begin::At(at) => at as usize,
+            Begin::Word(word, from) => match find_word(count, arg, word, from) {
+                Some(at) => at + 1,
+                None => return,
+            },
+            Begin::Option(word, _, others) => match find_option(count, arg, word, others) {
+                Some(at) => at + 1,
+                None => return,
+            },
+        };
         if first >= count {
             return;
         }
@@ -289,6 +297,31 @@ impl KeyPart {
     }
 }
 
+/// The key that the last of these parts' words names, of those that name one key each: STORE and STOREDIST may be
+/// repeated, and only one of them holds.
+#[cold]
+fn last_named<'a, 'p>(
+    parts: &'p [KeyPart],
+    count: usize,
+    arg: &impl Fn(usize) -> &'a [u8],
+) -> Option<(usize, &'p KeyPart)> {
+    let names = |part: &KeyPart, at: usize| match part.begin {
+        Begin::Word(word, from) => at >= from as usize && arg(at).eq_ignore_ascii_case(word.as_bytes()),
+        Begin::At(_) | Begin::Option(..) => false,
+    };
+    let (mut at, mut last) = (1, None);
+    while at + 1 < count {
+        match parts.iter().find(|part| part.names_one_key() && names(part, at)) {
+            Some(part) => {
+                last = Some((at + 1, part));
+                at += 2;
+            }
+            None => at += 1,
+        }
+    }
+    last
+}
+
 /// Argument index of a word in any case.
 fn find_word<'a>(count: usize, arg: &impl Fn(usize) -> &'a [u8], word: &str, from: i32) -> Option<usize> {
     let is_word = |at: &usize| arg(*at).eq_ignore_ascii_case(word.as_bytes());
@@ -297,6 +330,24 @@ fn find_word<'a>(count: usize, arg: &impl Fn(usize) -> &'a [u8], word: &str, fro
     } else {
         (1..=count.checked_add_signed(from as isize)?).rev().find(is_word)
     }
+}
+
+/// Argument index of a word among options: see [`Begin::Option`].
+fn find_option<'a>(
+    count: usize,
+    arg: &impl Fn(usize) -> &'a [u8],
+    word: &str,
+    others: &[(&str, usize)],
+) -> Option<usize> {
+    let mut at = 1;
+    while at < count {
+        let is = |word: &str| arg(at).eq_ignore_ascii_case(word.as_bytes());
+        if is(word) {
+            return Some(at);
+        }
+        at += 1 + others.iter().find(|(other, _)| is(other))?.1;
+    }
+    None
 }
 
 /// A row.
@@ -480,6 +531,9 @@ impl Spec {
             add("admin");
             add("dangerous");
         }
+        if has(flag::BLOCKING) {
+            add("blocking");
+        }
         if has(flag::FAST) {
             add("fast");
         } else {
@@ -492,20 +546,27 @@ impl Spec {
     /// Calls `f` with the argument index of every key among `count` arguments; `arg` gives the text of an argument.
     #[inline]
     pub fn for_each_key<'a>(&self, count: usize, arg: impl Fn(usize) -> &'a [u8], mut f: impl FnMut(usize)) {
-        for part in self.keys {
-            part.for_each(count, &arg, &mut f);
-        }
+        self.for_each_key_part(count, arg, |at, _| f(at));
     }
 
     /// Like [`Spec::for_each_key`], with the key part that found each key.
+    #[inline]
     pub fn for_each_key_part<'a>(
         &self,
         count: usize,
         arg: impl Fn(usize) -> &'a [u8],
         mut f: impl FnMut(usize, &'static KeyPart),
     ) {
+        let mut named = false;
         for part in self.keys {
-            part.for_each(count, &arg, &mut |at| f(at, part));
+            if part.names_one_key() {
+                named = true;
+            } else {
+                part.for_each(count, &arg, &mut |at| f(at, part));
+            }
+        }
+        if named && let Some((at, part)) = last_named(self.keys, count, &arg) {
+            f(at, part);
         }
     }
 }
@@ -588,6 +649,17 @@ pub const fn half_behind(flags: &'static str, word: &'static str, from: i32) -> 
     KeyPart { flags, begin: Begin::Word(word, from), find: Find::Range { last: -1, step: 1, limit: 2 } }
 }
 
+/// [`half_behind`] for a word that stands among options: `others` are those before it, with the number of arguments
+/// that each takes, so that none of these is taken for the word. `from` is what COMMAND INFO says.
+pub const fn half_behind_options(
+    flags: &'static str,
+    word: &'static str,
+    from: i32,
+    others: &'static [(&'static str, usize)],
+) -> KeyPart {
+    KeyPart { begin: Begin::Option(word, from, others), ..half_behind(flags, word, from) }
+}
+
 /// The usual key parts.
 pub mod keys {
     use super::{KeyPart, key, key_range};
@@ -648,10 +720,32 @@ mod tests {
         }
         assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store there"), "there");
         assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store"), "");
-        assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store a asc STORE b"), "a b");
-        assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store store b"), "store b");
         assert_eq!(found(half_behind("RO", "STREAMS", 1), "xread COUNT 2 streams a b 0 0"), "a b");
         assert_eq!(found(half_behind("RO", "STREAMS", 1), "xread streams a"), "");
+        let streams = half_behind_options("RO", "STREAMS", 4, &[("COUNT", 1), ("GROUP", 2), ("NOACK", 0)]);
+        assert_eq!(found(streams, "xreadgroup noack count 1 group g streams streams a b 0 0"), "a b");
+        assert_eq!(found(streams, "xreadgroup group g c other streams a 0"), "");
+        assert_eq!(found(streams, "xreadgroup group g c count"), "");
         assert_eq!(found(key_behind("RW", "KEYS", -2), "migrate h p keys 0 t KEYS a"), "a");
+    }
+
+    #[test]
+    fn of_words_that_name_one_key_the_last_holds() {
+        const PARTS: &[KeyPart] =
+            &[key("RO", 1), key_behind("OW", "STORE", 3), key_behind("OW", "STOREDIST", 3)];
+        let found = |line: &str| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let spec = Spec { keys: PARTS, ..Spec::container("x", &[]) };
+            let mut found = Vec::new();
+            spec.for_each_key(words.len(), |at| words[at].as_bytes(), |at| found.push(words[at]));
+            found.join(" ")
+        };
+        assert_eq!(found("georadius k 1"), "k");
+        assert_eq!(found("georadius k store a"), "k");
+        assert_eq!(found("georadius k 1 store a"), "k a");
+        assert_eq!(found("georadius k 1 store a asc STORE b"), "k b");
+        assert_eq!(found("georadius k 1 storedist a store b"), "k b");
+        assert_eq!(found("georadius k 1 store a storedist b store"), "k b");
+        assert_eq!(found("georadius k 1 store store b"), "k store");
     }
 }

@@ -206,15 +206,15 @@ Memory {
 Encodings {
     /// Most fields of a hash kept in its compact encoding.
     HASH_MAX_LISTPACK_ENTRIES = int("hash-max-listpack-entries", "512", 0, I64)
-        .alias("hash-max-ziplist-entries").later();
+        .alias("hash-max-ziplist-entries");
     /// Most bytes of a field or value of a hash kept in its compact encoding.
     HASH_MAX_LISTPACK_VALUE = memory("hash-max-listpack-value", "64", 0, SIZE)
-        .alias("hash-max-ziplist-value").later();
+        .alias("hash-max-ziplist-value");
     /// Size of one node of a list: elements when positive, from -1 for 4 kilobytes to -5 for 64 kilobytes when negative.
     LIST_MAX_LISTPACK_SIZE = int("list-max-listpack-size", "-2", i32::MIN as i64, I32)
-        .alias("list-max-ziplist-size").later();
+        .alias("list-max-ziplist-size");
     /// Nodes at each end of a list that stay uncompressed; 0 compresses none.
-    LIST_COMPRESS_DEPTH = int("list-compress-depth", "0", 0, I32).later();
+    LIST_COMPRESS_DEPTH = int("list-compress-depth", "0", 0, I32);
     /// Most members of a set of integers kept in its compact encoding.
     SET_MAX_INTSET_ENTRIES = int("set-max-intset-entries", "512", 0, I64);
     /// Most members of a set kept in its compact encoding.
@@ -230,9 +230,9 @@ Encodings {
     /// Bytes at which a HyperLogLog leaves its sparse encoding.
     HLL_SPARSE_MAX_BYTES = memory("hll-sparse-max-bytes", "3000", 0, SIZE);
     /// Bytes of one node of a stream; 0 sets no limit.
-    STREAM_NODE_MAX_BYTES = memory("stream-node-max-bytes", "4096", 0, SIZE).later();
+    STREAM_NODE_MAX_BYTES = memory("stream-node-max-bytes", "4096", 0, SIZE);
     /// Entries of one node of a stream; 0 sets no limit.
-    STREAM_NODE_MAX_ENTRIES = int("stream-node-max-entries", "100", 0, I64).later();
+    STREAM_NODE_MAX_ENTRIES = int("stream-node-max-entries", "100", 0, I64);
 }
 Snapshots {
     /// Pairs of seconds and changes: a snapshot is taken when both have passed; empty, the default while there are no snapshots, takes none.

@@ -1,5 +1,6 @@
 //! Data structures. Floor 1: knows no Redis word.
 pub mod bits;
+pub mod dated;
 pub mod geo;
 pub mod hll;
 pub mod intset;
@@ -11,4 +12,5 @@ pub mod object;
 pub mod packed;
 pub mod raw;
 pub mod sorted;
+pub mod stream;
 pub mod table;

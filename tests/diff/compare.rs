@@ -10,8 +10,10 @@ type Reply = (Value, Vec<u8>);
 enum Rule {
     /// The elements may come in any order.
     AnyOrder,
-    /// Numbers may differ by this much, for clocks that are read at different times.
+    /// Numbers, also those in arrays, may differ by this much, for clocks that are read at different times.
     Near(i64),
+    /// Equal but for the times and ages of deliveries and consumers, which may differ by [`CLOCK_SLACK_MS`].
+    Deliveries,
     /// The same kind of reply.
     Kind,
     /// The same kind of reply with as many elements.
@@ -20,9 +22,17 @@ enum Rule {
     Walk,
 }
 
+/// The servers are asked one after the other, on a machine that may be busy.
+const CLOCK_SLACK_MS: u64 = 5000;
+
 /// Commands whose replies depend on more than the commands before.
 const RULES: &[(&str, Rule)] = &[
     ("keys", Rule::AnyOrder),
+    ("hgetall", Rule::AnyOrder),
+    ("hkeys", Rule::AnyOrder),
+    ("hvals", Rule::AnyOrder),
+    ("hscan", Rule::Walk),
+    ("hrandfield", Rule::Size),
     ("smembers", Rule::AnyOrder),
     ("spop", Rule::Size),
     ("sinter", Rule::AnyOrder),
@@ -37,6 +47,10 @@ const RULES: &[(&str, Rule)] = &[
     ("pttl", Rule::Near(5000)),
     ("expiretime", Rule::Near(5)),
     ("pexpiretime", Rule::Near(5000)),
+    ("httl", Rule::Near(5)),
+    ("hpttl", Rule::Near(5000)),
+    ("hexpiretime", Rule::Near(5)),
+    ("hpexpiretime", Rule::Near(5000)),
     ("randomkey", Rule::Kind),
     ("time", Rule::Kind),
     ("info", Rule::Kind),
@@ -46,6 +60,11 @@ const RULES: &[(&str, Rule)] = &[
     ("object|idletime", Rule::Kind),
     ("object|refcount", Rule::Kind),
     ("memory|usage", Rule::Kind),
+    ("xgroup|help", Rule::Kind),
+    ("xinfo|help", Rule::Kind),
+    ("xpending", Rule::Deliveries),
+    ("xinfo|stream", Rule::Deliveries),
+    ("xinfo|consumers", Rule::Deliveries),
 ];
 
 /// Differences to older reference servers: first version that answers as we do, command, and a piece of the
@@ -63,7 +82,8 @@ pub const NEWER_TOKENS: &[((u32, u32), &str, &[&str])] =
 
 /// The name of a command as a row has it: `object|encoding` for what has subcommands.
 pub fn name_of(words: &Words) -> String {
-    const CONTAINERS: &[&str] = &["object", "memory", "debug", "client", "command", "config"];
+    const CONTAINERS: &[&str] =
+        &["object", "memory", "debug", "client", "command", "config", "xgroup", "xinfo"];
     let word =
         |i: usize| words.get(i).map(|w| String::from_utf8_lossy(w).to_ascii_lowercase()).unwrap_or_default();
     let name = word(0);
@@ -116,11 +136,46 @@ impl Rule {
             ) => same_kind && ours.len() == theirs.len(),
             // The negative ones mean something.
             (Rule::Near(much), Value::Int(ours), Value::Int(theirs)) => {
-                *ours >= 0 && *theirs >= 0 && ours.abs_diff(*theirs) <= much as u64
+                ours == theirs || *ours >= 0 && *theirs >= 0 && ours.abs_diff(*theirs) <= much as u64
             }
-            (Rule::Kind | Rule::Size, ours, theirs) => !ours.is_error() && same_kind,
+            (Rule::Near(_), Value::Array(ours), Value::Array(theirs)) => {
+                ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(a, b)| self.allows(a, b))
+            }
+            (Rule::AnyOrder, Value::Map(ours), Value::Map(theirs)) => {
+                let sorted = |pairs: &[(Value, Value)]| {
+                    let mut texts: Vec<_> =
+                        pairs.iter().map(|(k, v)| (k.text().to_vec(), v.text().to_vec())).collect();
+                    texts.sort();
+                    texts
+                };
+                sorted(ours) == sorted(theirs)
+            }
+            (Rule::Deliveries, ours, theirs) => same_deliveries(ours, theirs, false),
+            (Rule::Kind | Rule::Size, ours, _) => !ours.is_error() && same_kind,
             _ => false,
         }
+    }
+}
+
+/// Equal replies, as far as clocks allow; `is_clock`: what is compared is read from one. Negative ones mean something.
+fn same_deliveries(ours: &Value, theirs: &Value, is_clock: bool) -> bool {
+    const CLOCKS: &[&[u8]] = &[b"idle", b"inactive", b"seen-time", b"active-time"];
+    let all = |ours: &[Value], theirs: &[Value]| {
+        // Id, perhaps a consumer, a time, a count.
+        let delivery = matches!(ours, [Value::Bulk(_), .., Value::Int(_), Value::Int(_)] if ours.len() <= 4);
+        ours.len() == theirs.len()
+            && ours.iter().zip(theirs).enumerate().all(|(at, (one, other))| {
+                let named = at > 0 && CLOCKS.contains(&ours[at - 1].text());
+                same_deliveries(one, other, named || delivery && at == ours.len() - 2)
+            })
+    };
+    match (ours, theirs) {
+        (Value::Int(ours), Value::Int(theirs)) if is_clock && *ours >= 0 && *theirs >= 0 => {
+            ours.abs_diff(*theirs) <= CLOCK_SLACK_MS
+        }
+        (Value::Array(ours), Value::Array(theirs)) => all(ours, theirs),
+        (Value::Map(..), Value::Map(..)) => all(&ours.items(), &theirs.items()),
+        _ => ours == theirs,
     }
 }
 
@@ -144,5 +199,16 @@ fn rules_allow_what_they_say_and_no_more() {
     assert!(Rule::Near(1).allows(&Value::Int(7), &Value::Int(8)));
     assert!(!Rule::Near(1).allows(&Value::Int(7), &Value::Int(9)));
     assert!(!Rule::Near(1).allows(&Value::Int(-1), &Value::Int(-2)));
+    let ints = |ints: &[i64]| Value::Array(ints.iter().map(|n| Value::Int(*n)).collect());
+    assert!(Rule::Near(1).allows(&ints(&[-2, 7]), &ints(&[-2, 8])));
+    assert!(!Rule::Near(1).allows(&ints(&[-2, 7]), &ints(&[-1, 7])));
     assert!(!Rule::Kind.allows(&Value::Null, &Value::Int(1)));
+    let delivery = |name: &str, time, count| {
+        let entry = vec![Value::Bulk(b"1-1".to_vec()), Value::Int(time), Value::Int(count)];
+        Value::Array(vec![Value::Bulk(name.into()), Value::Int(time), Value::Array(entry)])
+    };
+    assert!(Rule::Deliveries.allows(&delivery("idle", 5, 1), &delivery("idle", 7, 1)));
+    assert!(!Rule::Deliveries.allows(&delivery("idle", 5, 1), &delivery("idle", 7, 2)));
+    assert!(!Rule::Deliveries.allows(&delivery("idle", 5, 1), &delivery("idle", -1, 1)));
+    assert!(!Rule::Deliveries.allows(&delivery("lag", 5, 1), &delivery("lag", 7, 1)));
 }

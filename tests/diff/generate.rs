@@ -5,7 +5,7 @@ use perigee::server::table::families;
 use super::compare::NEWER_TOKENS;
 use super::pair::{Pair, Words};
 use super::sorted;
-use super::support::Rng;
+use super::support::{Rng, words};
 use super::syntax::{self, Node};
 
 /// Few, so that commands meet; on four shards they live apart.
@@ -31,6 +31,25 @@ const LEFT_OUT: &[(&str, &str)] = &[
 /// One in so many of their turns is kept.
 const SELDOM: &[(&str, usize)] =
     &[("flushall", 8), ("flushdb", 6), ("swapdb", 2), ("keys", 3), ("lcs", 2), ("pfdebug", 3)];
+
+/// What most sequences of a family begin with, so that the rest meets something.
+const OPENINGS: &[(Group, &[&str])] = &[(
+    Group::Stream,
+    &[
+        "XADD k0 1-1 a 1",
+        "XADD k0 2-0 a x b -5",
+        "XADD k0 3-5 a hello",
+        "XGROUP CREATE k0 g 0",
+        "XREADGROUP GROUP g c COUNT 2 STREAMS k0 >",
+        "XADD k0 5-5 b 70000 a 1",
+        "XGROUP CREATE k1 g 1-1 MKSTREAM",
+        "XADD k1 1-2 a 1",
+        "XADD k1 4-1 a 1",
+        "XREADGROUP GROUP g d STREAMS k1 >",
+    ],
+)];
+/// Such a sequence keeps to so many keys.
+const OPENED_KEYS: usize = 2;
 
 const SMALL: &[&str] =
     &["0", "1", "-1", "2", "3", "5", "7", "8", "-2", "-5", "10", "16", "31", "64", "100", "1000"];
@@ -86,6 +105,8 @@ const TEXTS: &[&str] = &[
     "this text is too long for the short encoding of strings: 44",
     "exactly forty-four bytes long, no less or mo.",
 ];
+/// Fields of hashes.
+const FIELDS: &[&str] = &["f0", "f1", "f2", "f3", "f4", "1", "-7", "012", "", "f5"];
 /// Short and few, so that sets have some in common; now and then too long for a listpack.
 const MEMBERS: &[&str] = &[
     "0",
@@ -114,14 +135,43 @@ const ENCODINGS: &[&str] = &[
     "u8", "i8", "u1", "i1", "u63", "i64", "u16", "i5", "u3", "i16", "u32", "u64", "i65", "u0", "x8", "U8",
     "u", "8",
 ];
-/// Besides these: far away, and no two closer than half a second, so that no clock matters.
-const SECONDS: &[&str] = &["10000000000", "0", "-1", "-100"];
-const MILLISECONDS: &[&str] = &["10000000000000", "0", "-1", "-100"];
+/// All times are far away, and no two closer than half a second, so that no clock matters.
 const UNIX_SECONDS: &[&str] = &["33177117420", "5000000000", "4000000001", "1", "1000000000", "0", "-1"];
 const UNIX_MILLISECONDS: &[&str] = &["33177117420000", "5000000000123", "1", "1000000000000", "0", "-1"];
 /// Offsets are not larger, so that nobody makes gigabytes of zeros.
 const OFFSETS: &[&str] =
     &["0", "1", "2", "7", "8", "9", "15", "63", "64", "100", "1000", "-1", "4294967296", "#1", "#0"];
+
+/// Few, so that they are found again.
+const ELEMENTS: &[&str] = &["a", "b", "c", "hello", "10", "-7", "5000000000", "010", "", "\0", "1.5"];
+/// Indexes that Redis does not cut to 32 bits.
+const INDEXES: &[&str] =
+    &["0", "1", "-1", "2", "3", "-2", "-3", "5", "-5", "7", "100", "-100", "1.5", "", "x", "2147483647"];
+/// Stands for the number of keys until they are there.
+const KEY_COUNT: &str = "<numkeys>";
+
+/// Ids of stream entries: few, so that commands meet.
+const IDS: &[&str] = &[
+    "1-1", "1-2", "2-0", "2-1", "2", "3", "3-5", "4-1", "5-5", "6-0", "7", "8-1", "9-9", "0", "0-0", "0-1",
+    "12-3",
+];
+/// Where ranges of entries begin.
+const STARTS: &[&str] = &["-", "-", "-", "1-1", "2-0", "(2-0", "3", "(3", "5-5", "(", "0", "9", "+"];
+/// And where they end.
+const ENDS: &[&str] = &["+", "+", "+", "5-5", "4-1", "(4-1", "3", "(3", "2-0", "(0-0", "9", "-"];
+/// Lines that make more calls that say something than the rows' own, and none that wait or give ids by the clock.
+const LINES: &[(&str, &str)] = &[
+    (
+        "xadd",
+        "key [[NOMKSTREAM]] [[<MAXLEN [=|~] count|MINID [=|~] id> [[LIMIT count]]]] id field value [[field value]]",
+    ),
+    ("xtrim", "key <MAXLEN [=|~] count|MINID [=|~] id> [[LIMIT count]]"),
+    ("xread", "[COUNT count] STREAMS <key id|key id|key key id id|key key id>"),
+    (
+        "xreadgroup",
+        "GROUP group consumer [COUNT count] [[NOACK]] STREAMS <key id|key id|key key id id|key key id>",
+    ),
+];
 
 /// A row with its syntax.
 struct Entry {
@@ -156,12 +206,22 @@ impl Generator {
     /// A sequence, and questions about everything that it may have changed, to be asked behind it.
     pub fn sequence(&self, rng: &mut Rng) -> (Vec<Words>, Vec<Words>) {
         let mut commands = Vec::new();
+        let count = 2 + rng.below(COMMANDS_MAX - 1);
         // Most commands are of one family, so that they meet.
         let focus = rng.pick(&self.entries).group;
+        if focus == Group::List {
+            let size = rng.pick(&["-2", "-1", "1", "2", "3", "5", "8"]);
+            commands.push(
+                ["CONFIG", "SET", "list-max-listpack-size", size].map(|w| w.as_bytes().to_vec()).into(),
+            );
+        }
         let (limits, large) = sorted::limits(rng);
         commands.push(limits);
-        let count = 2 + rng.below(COMMANDS_MAX - 1);
-        while commands.len() < count {
+        let opening = OPENINGS.iter().filter(|(group, _)| *group == focus).flat_map(|(_, lines)| *lines);
+        let opened = opening.clone().next().is_some();
+        commands.extend(opening.filter(|_| !rng.one_in(8)).map(|line| words(line)));
+        let end = commands.len() + count;
+        while commands.len() < end {
             let entry = rng.pick(&self.entries);
             if rng.one_in(if entry.group == focus { entry.seldom } else { 8 * entry.seldom }) {
                 let words = self.command(entry, rng);
@@ -169,14 +229,23 @@ impl Generator {
                     commands.push(words);
                 }
             }
-            if rng.one_in(4) {
+            if matches!(focus, Group::SortedSet | Group::Geo) && rng.one_in(5) {
+                commands.push(sorted::fill(rng));
+            }
+            if rng.one_in(if matches!(focus, Group::String | Group::Bitmap | Group::Generic) {
+                4
+            } else {
+                100
+            }) {
                 // Without values there is little to see.
-                let ours = matches!(focus, Group::SortedSet | Group::Geo) && !rng.one_in(3);
-                commands.push(if ours { sorted::fill(rng) } else { fill(rng) });
+                commands.push(fill(rng));
             }
             if self.select && rng.one_in(12) {
                 commands.push(vec![b"SELECT".to_vec(), rng.below(DATABASES).to_string().into_bytes()]);
             }
+        }
+        if opened {
+            commands.iter_mut().flatten().for_each(keep_few_keys);
         }
         (commands, self.questions())
     }
@@ -192,7 +261,8 @@ impl Generator {
                 let key = key.as_bytes().to_vec();
                 commands.push(vec![b"GET".to_vec(), key.clone()]);
                 commands.push(vec![b"OBJECT".to_vec(), b"ENCODING".to_vec(), key.clone()]);
-                commands.push(vec![b"PTTL".to_vec(), key]);
+                commands.push(vec![b"PTTL".to_vec(), key.clone()]);
+                commands.push(vec![b"XINFO".to_vec(), b"STREAM".to_vec(), key, b"FULL".to_vec()]);
             }
             commands.push(vec![b"DBSIZE".to_vec()]);
             if self.digests {
@@ -208,6 +278,10 @@ impl Generator {
         let mut words: Words = entry.name.split('|').map(|w| w.as_bytes().to_vec()).collect();
         let names = words.len();
         emit(&entry.syntax, entry, rng, &mut words);
+        count_keys(&mut words, rng);
+        if !rng.one_in(8) {
+            fit_count(&mut words, entry.name);
+        }
         if rng.one_in(15) {
             spoil(&mut words, names, rng);
         }
@@ -222,11 +296,18 @@ impl Generator {
 /// A command that gives a key a value.
 fn fill(rng: &mut Rng) -> Words {
     let key = value("key", "", rng);
-    if rng.one_in(2) {
+    if rng.one_in(3) {
         return vec![b"SET".to_vec(), key, value("value", "set", rng)];
     }
-    if rng.one_in(3) {
+    if rng.one_in(4) {
         return sorted::fill(rng);
+    }
+    if rng.one_in(2) {
+        let mut words = vec![b"HSET".to_vec(), key];
+        for _ in 0..1 + rng.below(6) {
+            words.extend([value("field", "hset", rng), value("value", "hset", rng)]);
+        }
+        return words;
     }
     let mut words = vec![b"SADD".to_vec(), key];
     // Mostly integers, or all of them.
@@ -242,16 +323,7 @@ fn fill(rng: &mut Rng) -> Words {
 }
 
 fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
-    if !matches!(
-        row.group,
-        Group::Generic
-            | Group::String
-            | Group::Bitmap
-            | Group::HyperLogLog
-            | Group::Set
-            | Group::SortedSet
-            | Group::Geo
-    ) {
+    if matches!(row.group, Group::Connection | Group::Server | Group::Scripting) {
         return None;
     }
     if LEFT_OUT.iter().any(|(name, reason)| *name == row.name && !reason.contains("SELDOM")) {
@@ -263,11 +335,12 @@ fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
         return None;
     }
     let newer = NEWER_TOKENS.iter().filter(|(since, name, _)| pair.version < *since && *name == row.name);
+    let line = LINES.iter().find(|(name, _)| *name == row.name);
     let seldom = SELDOM.iter().find(|(name, _)| *name == row.name).map_or(1, |(_, n)| *n);
     Some(Entry {
         name: row.name,
         group: row.group,
-        syntax: syntax::parse(row.syntax),
+        syntax: syntax::parse(line.map_or(row.syntax, |(_, line)| line)),
         forbidden: newer.flat_map(|(_, _, tokens)| tokens.iter().copied()).collect(),
         seldom,
     })
@@ -302,6 +375,30 @@ fn emit(nodes: &[Node], entry: &Entry, rng: &mut Rng, words: &mut Words) {
     }
 }
 
+/// Says how many keys there are where a command wants to know.
+fn count_keys(words: &mut Words, rng: &mut Rng) {
+    let Some(at) = words.iter().position(|word| word == KEY_COUNT.as_bytes()) else { return };
+    let is_key = |word: &&Vec<u8>| KEYS.iter().any(|key| key.as_bytes() == word.as_slice());
+    let count = words[at + 1..].iter().take_while(is_key).count();
+    words[at] = if rng.one_in(12) { value("count", "", rng) } else { count.to_string().into_bytes() };
+}
+
+/// Makes the number behind FIELDS that of the fields that follow.
+fn fit_count(words: &mut Words, command: &str) {
+    if let Some(at) = words.iter().position(|word| word == b"FIELDS") {
+        let step = if command == "hsetex" { 2 } else { 1 };
+        let fields = words.len().saturating_sub(at + 2) / step;
+        words[at + 1] = fields.to_string().into_bytes();
+    }
+}
+
+/// Puts one of the first keys in the place of another.
+fn keep_few_keys(word: &mut Vec<u8>) {
+    if let Some(at) = KEYS.iter().position(|key| !key.is_empty() && key.as_bytes() == word) {
+        *word = KEYS[at % OPENED_KEYS].as_bytes().to_vec();
+    }
+}
+
 /// Makes a mistake in the arguments.
 fn spoil(words: &mut Words, names: usize, rng: &mut Rng) {
     let at = names + rng.below(words.len() - names + 1);
@@ -322,30 +419,44 @@ pub fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
         return value;
     }
     let from = match name {
+        "id" | "lastid" | "last-id" | "max-deleted-id" | "start" | "end" | "group" | "consumer" | "field"
+        | "min-idle-time" | "ms" | "count"
+            if command.starts_with('x') =>
+        {
+            return stream_value(name, command, rng);
+        }
         "key" | "newkey" | "source" | "destination" | "destkey" | "sourcekey" | "key1" | "key2" => KEYS,
-        "element" if rng.one_in(2) => return rng.below(3000).to_string().into_bytes(),
-        "element" => TEXTS,
+        "element" if command.starts_with("pf") && rng.one_in(2) => {
+            return rng.below(3000).to_string().into_bytes();
+        }
         "subcommand" => &["GETREG", "decode", "DECODE", "encoding", "ENCODING", "todense", "nosuch"],
         "seconds" if !rng.one_in(3) => return (1000 + rng.below(10_000_000)).to_string().into_bytes(),
         "milliseconds" if !rng.one_in(3) => {
             return format!("{}500", 1000 + rng.below(10_000_000)).into_bytes();
         }
-        "seconds" => SECONDS,
-        "milliseconds" => MILLISECONDS,
+        // Two that are the same would be told apart by a clock that went on.
+        "seconds" | "milliseconds" if rng.one_in(3) => {
+            return (10_000_000_000_000 + rng.bits() % 1_000_000 * 1_000_500).to_string().into_bytes();
+        }
+        "seconds" | "milliseconds" => &["0", "-1", "-100"],
         "unix-time-seconds" => UNIX_SECONDS,
         "unix-time-milliseconds" => UNIX_MILLISECONDS,
+        "field" if rng.one_in(20) => return long_text(rng),
+        "field" => FIELDS,
+        "pattern" if command == "hscan" => &["*", "f*", "f[0-2]", "1", "none"],
         "pattern" => PATTERNS,
         "type" => TYPES,
         "encoding" => ENCODINGS,
-        "db" | "destination-db" | "index1" | "index2" | "index" => {
-            &["0", "1", "2", "2", "1", "15", "16", "-1", "x"]
-        }
+        "db" | "destination-db" | "index1" | "index2" => &["0", "1", "2", "2", "1", "15", "16", "-1", "x"],
+        "numkeys" => return KEY_COUNT.as_bytes().to_vec(),
+        "index" => return rng.pick(INDEXES).as_bytes().to_vec(),
+        "element" | "pivot" if rng.one_in(12) => return long_text(rng),
+        "element" | "pivot" => return rng.pick(ELEMENTS).as_bytes().to_vec(),
         "bit" => &["0", "1", "0", "1", "2", "-1", "x"],
         "offset" => OFFSETS,
-        "increment" if command == "incrbyfloat" && rng.one_in(2) => FLOATS,
+        "increment" if command.ends_with("incrbyfloat") && rng.one_in(2) => FLOATS,
         "member" if rng.one_in(40) => return long_text(rng),
         "member" => MEMBERS,
-        "numkeys" => &["1", "2", "2", "3", "4", "0", "-1", "x"],
         // Whoever goes on somewhere sees what the server's own order has there.
         "cursor" => &["0", "0", "0", "x", "-1", ""],
         "value" if command == "setbit" => &["0", "1", "1", "2", "-1", "x"],
@@ -360,8 +471,30 @@ pub fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
     text.as_bytes().to_vec()
 }
 
+/// A value for a name of a syntax line of a stream command.
+fn stream_value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
+    let from = match name {
+        "start" => STARTS,
+        "end" => ENDS,
+        "group" => &["g", "g", "g", "g", "g", "h", ""],
+        "consumer" => &["c", "d", "c", "e"],
+        "field" => &["a", "b", "a", "17", ""],
+        // Far from each other, so that no clock matters.
+        "min-idle-time" => &["0", "0", "1000000", "50000000", "-5"],
+        "ms" => &["0", "5000000", "100000000", "-1"],
+        // The reference reserves memory for it.
+        "count" if command == "xautoclaim" => return rng.pick(SMALL).as_bytes().to_vec(),
+        "count" => SMALL,
+        "id" if command.starts_with("xread") => &[">", ">", ">", "0", "1-1", "2", "$", "+", "0-0"],
+        "id" if command == "xadd" && rng.one_in(2) => return format!("{}-*", rng.below(60)).into_bytes(),
+        _ => IDS,
+    };
+    let from = if rng.one_in(30) { EDGES } else { from };
+    rng.pick(from).as_bytes().to_vec()
+}
+
 fn long_text(rng: &mut Rng) -> Vec<u8> {
-    const SIZES: &[usize] = &[20, 43, 44, 45, 63, 64, 100, 128, 255, 256, 1000, 4096, 20_000, 33_000];
+    const SIZES: &[usize] = &[20, 43, 44, 45, 63, 64, 100, 128, 255, 256, 1000, 4096, 8100, 20_000, 33_000];
     let letter = b'a' + rng.below(26) as u8;
     let size = *rng.pick(SIZES);
     (0..size).map(|i| letter ^ (i % 7) as u8).collect()

@@ -16,6 +16,7 @@ const ON_PURPOSE: &[(&str, &str)] = &[
     ("bitfield", "the syntax line says the same with other groups"),
     ("geosearch", "the syntax line says the same with other groups"),
     ("geosearchstore", "the syntax line says the same with other groups"),
+    ("xtrim", "the syntax line says the same with other groups"),
     ("client|kill", "the syntax line says the same with other groups"),
 ];
 

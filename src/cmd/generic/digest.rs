@@ -12,17 +12,27 @@ use crate::base::num;
 use crate::cmd::cx::ReadCx;
 use crate::cmd::spec::Done;
 use crate::cmd::string::with_text;
-use crate::ds::raw::block::{BlockRef, Value};
+use crate::ds::object::Kind;
+use crate::ds::raw::block::BlockRef;
+use crate::ds::stream::{Log, StreamId};
+use crate::types::hash::{Field, HashRef};
+use crate::types::list::ListRef;
 use crate::types::set::SetRef;
 use crate::types::sorted_set::SortedSetRef;
+use crate::types::stream;
 use crate::wire::{Args, Out};
 
-/// The number that stands for strings.
-const TYPE_STRING: u32 = 0;
-/// The number that stands for sets.
-const TYPE_SET: u32 = 2;
-/// The number that stands for sorted sets.
-const TYPE_SORTED_SET: u32 = 3;
+/// The number that stands for a type.
+const fn type_number(kind: Kind) -> u32 {
+    match kind {
+        Kind::String => 0,
+        Kind::List => 1,
+        Kind::Set => 2,
+        Kind::SortedSet => 3,
+        Kind::Hash => 4,
+        Kind::Stream => 6,
+    }
+}
 
 /// A digest in the making.
 #[derive(Clone, Copy, Default)]
@@ -52,30 +62,51 @@ impl Digest {
 
     /// Takes in what is stored under a key: type, value, whether it has a deadline.
     fn mix_value(&mut self, block: BlockRef<'_>) {
-        match block.value() {
-            Value::String(string) => {
-                self.mix(&TYPE_STRING.to_be_bytes());
-                with_text(Some(string), |text| self.mix(text));
-            }
-            Value::Packed(..) | Value::Object(_) => {}
-        }
-        if let Some(set) = SortedSetRef::of_value(block.value()) {
-            self.mix(&TYPE_SORTED_SET.to_be_bytes());
+        self.mix(&type_number(block.kind()).to_be_bytes());
+        if let Some(string) = block.string() {
+            with_text(Some(string), |text| self.mix(text));
+        } else if let Ok(list) = ListRef::of(block) {
+            list.for_each(|element| element.with_text(|text| self.mix(text)));
+        } else if let Some(set) = SortedSetRef::of_value(block.value()) {
             for (member, score) in set.iter() {
                 let mut pair = Digest::default();
                 member.with_text(|text| pair.mix(text));
                 pair.mix(&num::f64_digits(score));
                 self.add(&pair.0);
             }
-        }
-        if let Ok(set) = SetRef::of(block) {
-            self.mix(&TYPE_SET.to_be_bytes());
+        } else if let Ok(set) = SetRef::of(block) {
             set.for_each(&mut |member| member.with_text(|text| self.add(text)));
+        } else if let Ok(hash) = HashRef::of(block) {
+            hash.for_each(|field| self.add(&field_digest(&field).0));
+        } else if let Ok(stream) = stream::of(block) {
+            self.mix_entries(&stream.log);
         }
         if block.deadline_ms().is_some() {
             self.add(b"!!expire!!");
         }
     }
+
+    /// The groups of a stream do not count.
+    fn mix_entries(&mut self, log: &Log) {
+        for entry in log.range(StreamId::MIN, StreamId::MAX) {
+            self.mix(entry.id.text(b'.').as_bytes());
+            for (name, value) in entry.pairs() {
+                name.with_text(|text| self.mix(text));
+                value.with_text(|text| self.mix(text));
+            }
+        }
+    }
+}
+
+/// The digest of a field: name, value, whether it has a deadline.
+fn field_digest(field: &Field<'_>) -> Digest {
+    let mut digest = Digest::default();
+    field.name.with_text(|name| digest.mix(name));
+    field.value.with_text(|value| digest.mix(value));
+    if field.deadline_ms.is_some() {
+        digest.add(b"!!hexpire!!");
+    }
+    digest
 }
 
 /// The digest of key and value.
@@ -123,7 +154,11 @@ pub fn digest_value(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
 mod tests {
     use super::*;
     use crate::config::Settings;
+    use crate::ds::list::Quicklist;
+    use crate::ds::listpack;
+    use crate::ds::object::{Object, Packing};
     use crate::ds::raw::block::{Block, NewValue};
+    use crate::ds::stream::{NodeLimits, Stream};
     use crate::types::set::{Limits, NewSet};
 
     fn value_hex(value: NewValue<'_>, deadline_ms: Option<u64>) -> String {
@@ -134,11 +169,33 @@ mod tests {
     }
 
     #[test]
+    fn streams_as_redis_digests_them() {
+        let mut stream = Box::<Stream>::default();
+        let entries =
+            [(1_000, 5, "a 1 b xyz"), (1_000, 6, "a 2 b "), (1_007, 0, "b 1"), (9_999, 0, "a -5 b 7")];
+        for (ms, seq, line) in entries {
+            let fields: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            stream.log.append(StreamId::new(ms, seq), NodeLimits::default(), fields.into_iter());
+        }
+        // Given by DEBUG DIGEST-VALUE of Redis 8.0.6.
+        let value = NewValue::Object(Box::new(Object::Stream(stream)));
+        assert_eq!(value_hex(value, None), "929f9caeb3ed096651fb8d99ed46c4f4f474cd07");
+    }
+
+    #[test]
     fn values_as_redis_digests_them() {
         // Given by DEBUG DIGEST-VALUE of Redis 8.0.6.
         assert_eq!(value_hex(NewValue::Bytes(b"hello"), None), "36b23a1456b2dce2c3ed252c456761301dba8060");
         assert_eq!(value_hex(NewValue::Int(9999), None), "1cccc814745f3e39e4e9cb701a60bfdb09b076ff");
         assert_eq!(value_hex(NewValue::Bytes(b""), Some(7)), "6db1b93ce6baa1d5cf28f3e32abc6d750a8ed39f");
+        let mut list = listpack::EMPTY.to_vec();
+        listpack::append_many(&mut list, [&b"a"[..], b"12", b"-7", b""].map(listpack::Element::Bytes));
+        let mut quick = Quicklist::default();
+        quick.append_pack(&list);
+        let long = NewValue::Object(Box::new(Object::List(quick)));
+        for value in [NewValue::Packed(Packing::List, &list), long] {
+            assert_eq!(value_hex(value, None), "021df298e425afa3d1b612cc9a0966ba4dabd445");
+        }
         assert_eq!(value_hex(NewValue::Bytes(b"9999"), None), value_hex(NewValue::Int(9999), None));
     }
 

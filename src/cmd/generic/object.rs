@@ -61,6 +61,7 @@ fn encoding(value: Value<'_>, marks: u32) -> &'static str {
         Value::Object(Object::List(_)) => "quicklist",
         Value::Object(Object::Set(_) | Object::Hash(_)) => "hashtable",
         Value::Object(Object::SortedSet(_)) => "skiplist",
+        Value::Object(Object::Stream(_)) => "stream",
     }
 }
 

@@ -45,7 +45,7 @@ pub const HEAD_BYTES: usize = 2;
 pub const COUNT_BY_WALKING: u16 = u16::MAX;
 
 /// Bytes that the portable form has and the stored one has not: total and end mark.
-const PORTABLE_EXTRA_BYTES: usize = 5;
+pub const PORTABLE_EXTRA_BYTES: usize = 5;
 
 /// A listpack to read. The bytes are the stored ones.
 #[derive(Clone, Copy, Debug)]
@@ -349,7 +349,7 @@ mod tests {
         let len = model.len();
         match step {
             Step::PushBack(text) => {
-                if len % 2 == 0 {
+                if len.is_multiple_of(2) {
                     push_back(pack, Element::of(text));
                 } else {
                     push_back_probe(pack, &Probe::new(text));

@@ -2,7 +2,7 @@
 //!
 //! Must stay true: who takes the last member removes the key; who changed nothing reports nothing, even where the form
 //! changed.
-use super::build::{Step, add_packed, add_to_table};
+use super::build::{Step, add_packed};
 use super::{Choice, Limits, NewSet, SetRef, below, int_of};
 use crate::base::hash::KeyHash;
 use crate::base::rng;
@@ -11,7 +11,7 @@ use crate::ds::listpack::{self, Element, Listpack, Probe};
 use crate::ds::object::{Object, Packing};
 use crate::ds::packed::PackedBytes;
 use crate::ds::raw::block::Value;
-use crate::ds::table::{PackedTable, Record};
+use crate::ds::table::{Deadline, PackedTable, Record};
 use crate::store::edit::Editor;
 use crate::wire::Error;
 
@@ -47,12 +47,17 @@ impl<'e, 'a> SetMut<'e, 'a> {
     /// Adds members, among which may be some twice; gives the number of new ones.
     #[inline]
     pub fn add<'m>(&mut self, members: impl ExactSizeIterator<Item = &'m [u8]> + Clone) -> usize {
-        let added = if self.editor.value().is_some() {
-            self.expect(members.len());
-            members.filter(|member| self.add_one(Element::of(member))).count()
-        } else {
-            self.make(members)
+        // How many new members the form could hold at best; more of them make a table before they come.
+        let held = match self.editor.value() {
+            Some(Value::Packed(Packing::IntSet, _)) => self.limits.ints,
+            Some(Value::Packed(..)) => self.limits.entries,
+            Some(_) => usize::MAX,
+            None => return self.make(members),
         };
+        if members.len() > held {
+            self.become_after(Step::BecomeTable, None);
+        }
+        let added = members.filter(|member| self.add_one(member)).count();
         self.editor.changed(added);
         added
     }
@@ -63,28 +68,18 @@ impl<'e, 'a> SetMut<'e, 'a> {
         let mut set = NewSet::for_members(Element::of(first), members.len(), &self.limits);
         let added = members.filter(|member| set.add(Element::of(member), &self.limits)).count();
         set.store(|value| self.editor.set(value));
+        self.editor.changed(added);
         added
     }
 
-    /// A small form that could not hold `count` members gives way to a table before they come.
     #[inline]
-    fn expect(&mut self, count: usize) {
-        let held = match self.editor.value() {
-            Some(Value::Packed(Packing::IntSet, _)) => self.limits.ints,
-            Some(Value::Packed(..)) => self.limits.entries,
-            _ => usize::MAX,
+    fn add_one(&mut self, text: &[u8]) -> bool {
+        let Some((packing, mut bytes)) = self.editor.packed() else {
+            let add = |table: &mut PackedTable| table.insert(KeyHash::of(text), text, b"", Deadline::Keep);
+            return self.table(add).unwrap_or(false);
         };
-        if count > held {
-            self.become_after(Step::BecomeTable, None);
-        }
-    }
-
-    #[inline]
-    fn add_one(&mut self, member: Element<'_>) -> bool {
-        let step = match self.editor.packed() {
-            Some((packing, mut bytes)) => add_packed(packing, &mut bytes, member, false, &self.limits),
-            None => return self.table(|table| add_to_table(table, member)).unwrap_or(false),
-        };
+        let member = Element::of(text);
+        let step = add_packed(packing, &mut bytes, member, false, &self.limits);
         if step != Step::Added && step != Step::Present {
             self.become_after(step, Some(member));
         }
@@ -341,8 +336,9 @@ mod tests {
             let mut store = store();
             add(&mut store, &letters);
             let mut popped = BTreeSet::new();
-            let note =
-                &mut |member: Element<'_>| drop(popped.insert(String::from_utf8(member.to_vec()).unwrap()));
+            let note = &mut |member: Element<'_>| {
+                popped.insert(String::from_utf8(member.to_vec()).unwrap());
+            };
             assert_eq!(edit(&mut store, |mut set| set.pop_many(count, note)), count);
             let (form, rest) = state(&store).unwrap();
             assert_eq!(

@@ -364,7 +364,9 @@ mod tests {
             assert!(view.iter().eq(seen));
             let (mut walked, mut cursor) = (BTreeSet::new(), 0);
             loop {
-                cursor = view.scan(cursor, 5, &mut |member| drop(walked.insert(member.to_vec())));
+                cursor = view.scan(cursor, 5, &mut |member| {
+                    walked.insert(member.to_vec());
+                });
                 if cursor == 0 {
                     break;
                 }
