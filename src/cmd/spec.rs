@@ -27,6 +27,9 @@ pub enum Handler {
 pub enum Route {
     /// Where its keys are: in place, on their owner, or holding all their owners.
     Keys,
+    /// Like `Keys`, but holding every shard when an argument behind the key is a pattern with `*`, which stands for
+    /// names of keys that only the data tells.
+    Patterns,
     /// On the connection's own shard.
     Here,
     /// Holding every shard.
@@ -227,6 +230,11 @@ pub enum Begin {
     /// Behind this word, which is one of the options that stand in front: the others are skipped with their arguments,
     /// as many as the list says. The number is what COMMAND INFO tells as the place where the search begins.
     Option(&'static str, i32, &'static [(&'static str, usize)]),
+    /// Behind the last of this word among options, of which any may stand before it and behind it; those with
+    /// arguments are listed with the number of these. COMMAND INFO cannot tell it.
+    LastOption(&'static str, &'static [(&'static str, usize)]),
+    /// Nowhere: the names of the keys follow from patterns and data.
+    Derived,
 }
 
 /// How keys are found from where the search began.
@@ -252,7 +260,7 @@ impl KeyPart {
         match (self.begin, self.find) {
             (Begin::At(at), Find::Range { .. }) => Some(at as u32),
             (Begin::At(at), Find::Count) => Some(at as u32 + 1),
-            (Begin::Word(..) | Begin::Option(..), _) => None,
+            (Begin::Word(..) | Begin::Option(..) | Begin::LastOption(..) | Begin::Derived, _) => None,
         }
     }
 
@@ -279,6 +287,12 @@ impl KeyPart {
                     self.for_each_from(at + 1, count, arg, f);
                 }
             }
+            (Begin::LastOption(word, others), _) => {
+                if let Some(at) = find_last_option(count, arg, word, others) {
+                    self.for_each_from(at + 1, count, arg, f);
+                }
+            }
+            (Begin::Derived, _) => {}
         }
     }
 
@@ -338,6 +352,26 @@ fn find_option<'a>(
         at += 1 + others.iter().find(|(other, _)| is(other))?.1;
     }
     None
+}
+
+/// Argument index of the last of a word among options that takes an argument: see [`Begin::LastOption`].
+fn find_last_option<'a>(
+    count: usize,
+    arg: &impl Fn(usize) -> &'a [u8],
+    word: &str,
+    others: &[(&str, usize)],
+) -> Option<usize> {
+    let (mut at, mut found) = (2, None);
+    while at < count {
+        let is = |word: &str| arg(at).eq_ignore_ascii_case(word.as_bytes());
+        let mut arguments = others.iter().find(|(other, _)| is(other)).map_or(0, |(_, arguments)| *arguments);
+        if is(word) && at + 1 < count {
+            found = Some(at);
+            arguments = 1;
+        }
+        at += 1 + arguments;
+    }
+    found
 }
 
 /// A row.
@@ -508,7 +542,9 @@ impl Spec {
             }
         };
         let has = |bit| self.flags & bit != 0;
-        if !matches!(self.handler, Handler::Container) {
+        // What works on the values of some types belongs to these and not to the keyspace.
+        let typed = self.group == Group::Generic && self.categories.contains(&"list");
+        if !typed && !matches!(self.handler, Handler::Container) {
             add(self.group.category());
         }
         if has(flag::WRITE) {
@@ -643,6 +679,20 @@ pub const fn half_behind_options(
     KeyPart { begin: Begin::Option(word, from, others), ..half_behind(flags, word, from) }
 }
 
+/// The key behind the last `word` among options, of which `others` take so many arguments.
+pub const fn key_behind_last(
+    flags: &'static str,
+    word: &'static str,
+    others: &'static [(&'static str, usize)],
+) -> KeyPart {
+    KeyPart { begin: Begin::LastOption(word, others), ..key(flags, 2) }
+}
+
+/// Keys whose names follow from patterns and data.
+pub const fn keys_derived(flags: &'static str) -> KeyPart {
+    KeyPart { begin: Begin::Derived, ..key(flags, 2) }
+}
+
 /// The usual key parts.
 pub mod keys {
     use super::{KeyPart, key, key_range};
@@ -712,5 +762,12 @@ mod tests {
         assert_eq!(found(streams, "xreadgroup group g c other streams a 0"), "");
         assert_eq!(found(streams, "xreadgroup group g c count"), "");
         assert_eq!(found(key_behind("RW", "KEYS", -2), "migrate h p keys 0 t KEYS a"), "a");
+        let store = key_behind_last("OW", "STORE", &[("LIMIT", 2), ("GET", 1), ("BY", 1)]);
+        assert_eq!(found(store, "sort store get store store b by * asc STORE c alpha"), "c");
+        assert_eq!(found(store, "sort a store store desc"), "store");
+        assert_eq!(found(store, "sort a limit 0 store b"), "");
+        assert_eq!(found(store, "sort a store"), "");
+        assert_eq!(found(store, "sort a alpha store b limit"), "b");
+        assert_eq!(found(keys_derived("RO"), "sort a by w_*"), "");
     }
 }
