@@ -313,7 +313,6 @@ fn number(element: Element<'_>) -> Option<f64> {
         Element::Int(int) => Some(int as f64),
         Element::Bytes(text) => match text.split(|byte| *byte == 0).next().unwrap_or_default() {
             [] => Some(0.0),
-            [b'+', ..] => None,
             text => std::str::from_utf8(text).ok()?.parse().ok().filter(|number: &f64| !number.is_nan()),
         },
     }
@@ -451,11 +450,12 @@ mod tests {
             ("-2e3", -2000.0),
             ("-inf", f64::NEG_INFINITY),
             ("7\0x", 7.0),
+            ("+1", 1.0),
         ];
         for (text, number_) in good {
             assert_eq!(number(Element::Bytes(text.as_bytes())), Some(number_), "{text}");
         }
-        for text in ["x", "+1", " 1", "1 ", "0x10", "nan", "-nan", "1e", "-", ".", "\u{ff}"] {
+        for text in ["x", "+-1", " 1", "1 ", "0x10", "nan", "-nan", "1e", "-", ".", "\u{ff}"] {
             assert_eq!(number(Element::Bytes(text.as_bytes())), None, "{text}");
         }
     }
