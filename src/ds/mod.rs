@@ -11,4 +11,5 @@ pub mod object;
 pub mod packed;
 pub mod raw;
 pub mod sorted;
+pub mod stream;
 pub mod table;

@@ -1,6 +1,7 @@
 //! Values with parts: what a key can hold besides a string, small (packed bytes) or large (a structure of its own).
 use super::list::Quicklist;
 use super::sorted::SortedTable;
+use super::stream::Stream;
 use super::table::PackedTable;
 
 /// What a value is.
@@ -75,6 +76,8 @@ pub enum Object {
     Hash(PackedTable),
     /// Members in the order of their scores.
     SortedSet(SortedTable),
+    /// A log with its consumer groups.
+    Stream(Box<Stream>),
 }
 
 impl Object {
@@ -85,6 +88,7 @@ impl Object {
             Object::Set(_) => Kind::Set,
             Object::Hash(_) => Kind::Hash,
             Object::SortedSet(_) => Kind::SortedSet,
+            Object::Stream(_) => Kind::Stream,
         }
     }
 
@@ -94,6 +98,7 @@ impl Object {
             Object::List(list) => list.node_count(),
             Object::Set(table) | Object::Hash(table) => table.len(),
             Object::SortedSet(table) => table.len(),
+            Object::Stream(stream) => stream.parts(),
         }
     }
 
@@ -104,6 +109,7 @@ impl Object {
                 Object::List(list) => list.heap_bytes(),
                 Object::Set(table) | Object::Hash(table) => table.heap_bytes(),
                 Object::SortedSet(table) => table.heap_bytes(),
+                Object::Stream(stream) => size_of::<Stream>() + stream.heap_bytes(),
             }
     }
 }

@@ -3,6 +3,8 @@
 //! Listpacks, integer sets and the buckets of packed tables are all such bytes. Where they lie (in a key's block,
 //! in a buffer of their own) is the business of whoever implements [`PackedBytes`].
 
+use smallvec::SmallVec;
+
 /// Bytes that can be changed in the middle.
 pub trait PackedBytes {
     /// The bytes.
@@ -40,5 +42,20 @@ impl PackedBytes for Vec<u8> {
 
     fn append(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
+    }
+}
+
+impl<const N: usize> PackedBytes for SmallVec<[u8; N]> {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self
+    }
+
+    fn splice(&mut self, at: usize, remove: usize, insert: &[u8]) {
+        drop(self.drain(at..at + remove));
+        self.insert_from_slice(at, insert);
     }
 }

@@ -1,5 +1,6 @@
 //! Keys of any type and whole databases: rows, and what the handlers of the family share.
 mod digest;
+mod dump;
 mod expire;
 mod keys;
 mod object;
@@ -8,7 +9,7 @@ mod scan;
 pub use digest::Digest;
 pub use scan::shard_of_cursor;
 
-use super::spec::keys::{LOOK, LOOK_ALL, READ, UPDATE};
+use super::spec::keys::{LOOK, LOOK_ALL, OVERWRITE, READ, UPDATE};
 use super::spec::{Group::Generic as G, Group::Server as S, KeyPart, Route, Spec, flag, key, key_range};
 use crate::base::num;
 use crate::ds::object::Kind;
@@ -143,6 +144,21 @@ pub const COMMANDS: &[Spec] = &[
         .doc(G, "2.2.0", "Makes a key stay for ever.")
         .keys(UPDATE)
         .with(flag::FAST),
+    Spec::read("dump", "key", dump::dump)
+        .doc(G, "2.6.0", "Returns the value of a key in serialized form.")
+        .cost("O(N*M) where N is the number of elements of the value and M their average size.")
+        .keys(READ)
+        .tips(VARYING),
+    Spec::write(
+        "restore",
+        "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+        dump::restore,
+    )
+    .doc(G, "2.6.0", "Makes a key out of a serialized value.")
+    .cost("O(N*M) where N is the number of elements of the value and M their average size; O(N*M*log(N)) for sorted sets.")
+    .keys(OVERWRITE)
+    .cat(&["dangerous"])
+    .with(flag::DENYOOM),
     Spec::container("object", OBJECT_ROWS).doc(G, "2.2.3", "Looks at how a value is kept."),
 ];
 

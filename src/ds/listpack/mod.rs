@@ -45,7 +45,7 @@ pub const HEAD_BYTES: usize = 2;
 pub const COUNT_BY_WALKING: u16 = u16::MAX;
 
 /// Bytes that the portable form has and the stored one has not: total and end mark.
-const PORTABLE_EXTRA_BYTES: usize = 5;
+pub const PORTABLE_EXTRA_BYTES: usize = 5;
 
 /// A listpack to read. The bytes are the stored ones.
 #[derive(Clone, Copy, Debug)]

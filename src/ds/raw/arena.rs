@@ -1,4 +1,4 @@
-//! The allocator of blocks and buckets: size classes every 8 bytes up to 256 (then 16, then 32 up to 1024), which
+//! The allocator of blocks and buckets: size classes every 8 bytes up to 256 (then 16, then 32 up to 2048), which
 //! jemalloc has only up to 64, and two or three nanoseconds a call.
 //!
 //! A chunk is 64 KiB, aligned to its size, and holds slots of one class; its pages become resident as slots are
@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use super::heap_class;
 
 /// Bytes of the largest slot; what is larger comes from the global allocator.
-pub const SLOT_BYTES_MAX: usize = 1024;
+pub const SLOT_BYTES_MAX: usize = 2048;
 const CHUNK_BYTES: usize = 64 * 1024;
 /// Room for the chunk's header; a multiple of 64, so that slots whose size is one are aligned to cache lines.
 const HEADER_BYTES: usize = 64;
-const CLASSES: usize = 64;
+const CLASSES: usize = 96;
 /// Slots taken from the mailbox when a class runs dry.
 const MAIL_BATCH: usize = 256;
 
