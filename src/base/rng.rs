@@ -86,6 +86,11 @@ pub fn below(n: u64) -> u64 {
     OF_THREAD.with_borrow_mut(|rng| rng.below(n))
 }
 
+/// [`Rng::next_u64`] of a generator that belongs to the calling thread.
+pub fn next_u64() -> u64 {
+    OF_THREAD.with_borrow_mut(Rng::next_u64)
+}
+
 fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;

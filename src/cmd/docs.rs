@@ -351,6 +351,7 @@ fn kind_of(name: &str) -> ArgKind {
         "index1",
         "index2",
         "len",
+        "limit",
         "min-match-len",
         "maxage",
         "milliseconds",

@@ -116,10 +116,18 @@ pub enum Group {
     String,
     /// Bits of strings.
     Bitmap,
+    /// Lists.
+    List,
     /// Geospatial indexes.
     Geo,
+    /// Hashes.
+    Hash,
     /// Strings that estimate numbers of elements.
     HyperLogLog,
+    /// Sets.
+    Set,
+    /// Sorted sets.
+    SortedSet,
     /// The connection.
     Connection,
     /// The process.
@@ -135,8 +143,12 @@ impl Group {
             Group::Generic => "generic",
             Group::String => "string",
             Group::Bitmap => "bitmap",
+            Group::List => "list",
             Group::Geo => "geo",
+            Group::Hash => "hash",
             Group::HyperLogLog => "hyperloglog",
+            Group::Set => "set",
+            Group::SortedSet => "sorted-set",
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Scripting => "scripting",
@@ -148,8 +160,12 @@ impl Group {
             Group::Generic => "keyspace",
             Group::String => "string",
             Group::Bitmap => "bitmap",
+            Group::List => "list",
             Group::Geo => "geo",
+            Group::Hash => "hash",
             Group::HyperLogLog => "hyperloglog",
+            Group::Set => "set",
+            Group::SortedSet => "sortedset",
             Group::Connection => "connection",
             Group::Server => "",
             Group::Scripting => "scripting",
@@ -233,13 +249,33 @@ impl KeyPart {
     /// Calls `f` with the argument index of each key; `arg` gives the text of an argument.
     #[inline]
     fn for_each<'a>(&self, count: usize, arg: &impl Fn(usize) -> &'a [u8], f: &mut impl FnMut(usize)) {
-        let first = match self.begin {
-            Begin::At(at) => at as usize,
-            Begin::Word(word, from) => match find_word(count, arg, word, from) {
-                Some(at) => at + 1,
-                None => return,
-            },
-        };
+        match (self.begin, self.find) {
+            (Begin::At(at), _) => self.for_each_from(at as usize, count, arg, f),
+            // A word that names one key may be repeated, and it depends on the command which one holds.
+            (Begin::Word(word, from @ 0..), Find::Range { last: 0, .. }) => {
+                let mut from = from;
+                while let Some(at) = find_word(count, arg, word, from) {
+                    self.for_each_from(at + 1, count, arg, f);
+                    from = at as i32 + 1;
+                }
+            }
+            (Begin::Word(word, from), _) => {
+                if let Some(at) = find_word(count, arg, word, from) {
+                    self.for_each_from(at + 1, count, arg, f);
+                }
+            }
+        }
+    }
+
+    /// [`KeyPart::for_each`], where the search begins at `first`.
+    #[inline]
+    fn for_each_from<'a>(
+        &self,
+        first: usize,
+        count: usize,
+        arg: &impl Fn(usize) -> &'a [u8],
+        f: &mut impl FnMut(usize),
+    ) {
         if first >= count {
             return;
         }
@@ -620,6 +656,8 @@ mod tests {
         }
         assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store there"), "there");
         assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store"), "");
+        assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store a asc STORE b"), "a b");
+        assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store store b"), "store b");
         assert_eq!(found(half_behind("RO", "STREAMS", 1), "xread COUNT 2 streams a b 0 0"), "a b");
         assert_eq!(found(half_behind("RO", "STREAMS", 1), "xread streams a"), "");
         assert_eq!(found(key_behind("RW", "KEYS", -2), "migrate h p keys 0 t KEYS a"), "a");

@@ -45,6 +45,11 @@ impl<'a> Intset<'a> {
         Intset { width: usize::from(stored[0]), ints: &stored[HEAD_BYTES..] }
     }
 
+    /// The integers' bytes.
+    pub fn int_bytes(self) -> &'a [u8] {
+        self.ints
+    }
+
     /// Bytes of one integer.
     #[inline]
     pub fn width(self) -> usize {

@@ -140,7 +140,7 @@ impl<'a> Args<'a> {
     }
 
     /// The arguments still to come.
-    pub fn rest(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
+    pub fn rest(&self) -> impl DoubleEndedIterator<Item = &'a [u8]> + ExactSizeIterator + Clone + use<'a> {
         let buf = self.buf;
         self.spans[self.at..].iter().map(move |s| s.of(buf))
     }

@@ -10,20 +10,40 @@ type Reply = (Value, Vec<u8>);
 enum Rule {
     /// The elements may come in any order.
     AnyOrder,
-    /// Numbers may differ by this much, for clocks that are read at different times.
+    /// Numbers, also those in arrays, may differ by this much, for clocks that are read at different times.
     Near(i64),
     /// The same kind of reply.
     Kind,
+    /// The same kind of reply with as many elements.
+    Size,
+    /// A cursor and elements in any order, which are the same when both walks were done in one call.
+    Walk,
 }
 
 /// Commands whose replies depend on more than the commands before.
 const RULES: &[(&str, Rule)] = &[
     ("keys", Rule::AnyOrder),
+    ("hgetall", Rule::AnyOrder),
+    ("hkeys", Rule::AnyOrder),
+    ("hvals", Rule::AnyOrder),
+    ("hscan", Rule::Walk),
+    ("hrandfield", Rule::Size),
+    ("smembers", Rule::AnyOrder),
+    ("spop", Rule::Size),
+    ("sinter", Rule::AnyOrder),
+    ("sunion", Rule::AnyOrder),
+    ("sdiff", Rule::AnyOrder),
+    ("srandmember", Rule::Size),
+    ("sscan", Rule::Walk),
     // The servers are asked one after the other, on a machine that may be busy.
     ("ttl", Rule::Near(5)),
     ("pttl", Rule::Near(5000)),
     ("expiretime", Rule::Near(5)),
     ("pexpiretime", Rule::Near(5000)),
+    ("httl", Rule::Near(5)),
+    ("hpttl", Rule::Near(5000)),
+    ("hexpiretime", Rule::Near(5)),
+    ("hpexpiretime", Rule::Near(5000)),
     ("randomkey", Rule::Kind),
     ("time", Rule::Kind),
     ("info", Rule::Kind),
@@ -75,22 +95,49 @@ pub fn same(words: &Words, ours: &Reply, theirs: &Reply, version: (u32, u32)) ->
 
 impl Rule {
     fn allows(self, ours: &Value, theirs: &Value) -> bool {
+        let same_kind = std::mem::discriminant(ours) == std::mem::discriminant(theirs);
         match (self, ours, theirs) {
-            (Rule::AnyOrder, Value::Array(ours), Value::Array(theirs)) => {
+            (
+                Rule::AnyOrder,
+                Value::Array(ours) | Value::Set(ours),
+                Value::Array(theirs) | Value::Set(theirs),
+            ) => {
                 let sorted = |values: &[Value]| {
                     let mut texts: Vec<_> = values.iter().map(|v| v.text().to_vec()).collect();
                     texts.sort();
                     texts
                 };
-                sorted(ours) == sorted(theirs)
+                same_kind && sorted(ours) == sorted(theirs)
             }
+            (Rule::Walk, Value::Array(ours), Value::Array(theirs)) => {
+                let ([ours_next, ours], [theirs_next, theirs]) = (&ours[..], &theirs[..]) else {
+                    return false;
+                };
+                let done = |next: &Value| next.text() == b"0";
+                !done(ours_next) || !done(theirs_next) || Rule::AnyOrder.allows(ours, theirs)
+            }
+            (
+                Rule::Size,
+                Value::Array(ours) | Value::Set(ours),
+                Value::Array(theirs) | Value::Set(theirs),
+            ) => same_kind && ours.len() == theirs.len(),
             // The negative ones mean something.
             (Rule::Near(much), Value::Int(ours), Value::Int(theirs)) => {
-                *ours >= 0 && *theirs >= 0 && ours.abs_diff(*theirs) <= much as u64
+                ours == theirs || *ours >= 0 && *theirs >= 0 && ours.abs_diff(*theirs) <= much as u64
             }
-            (Rule::Kind, ours, theirs) => {
-                !ours.is_error() && std::mem::discriminant(ours) == std::mem::discriminant(theirs)
+            (Rule::Near(_), Value::Array(ours), Value::Array(theirs)) => {
+                ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(a, b)| self.allows(a, b))
             }
+            (Rule::AnyOrder, Value::Map(ours), Value::Map(theirs)) => {
+                let sorted = |pairs: &[(Value, Value)]| {
+                    let mut texts: Vec<_> =
+                        pairs.iter().map(|(k, v)| (k.text().to_vec(), v.text().to_vec())).collect();
+                    texts.sort();
+                    texts
+                };
+                sorted(ours) == sorted(theirs)
+            }
+            (Rule::Kind | Rule::Size, ours, _) => !ours.is_error() && same_kind,
             _ => false,
         }
     }
@@ -102,8 +149,22 @@ fn rules_allow_what_they_say_and_no_more() {
         |texts: &[&str]| Value::Array(texts.iter().map(|t| Value::Bulk(t.as_bytes().to_vec())).collect());
     assert!(Rule::AnyOrder.allows(&bulks(&["a", "b"]), &bulks(&["b", "a"])));
     assert!(!Rule::AnyOrder.allows(&bulks(&["a", "b"]), &bulks(&["b", "b"])));
+    let set = |texts: &[&str]| Value::Set(bulks(texts).items().to_vec());
+    assert!(Rule::AnyOrder.allows(&set(&["a", "b"]), &set(&["b", "a"])));
+    assert!(!Rule::AnyOrder.allows(&set(&["a", "b"]), &bulks(&["b", "a"])));
+    assert!(Rule::Size.allows(&bulks(&["a", "b"]), &bulks(&["c", "c"])));
+    assert!(!Rule::Size.allows(&bulks(&["a", "b"]), &bulks(&["a"])));
+    assert!(!Rule::Size.allows(&Value::Null, &bulks(&["a"])));
+    let walk =
+        |next: &str, texts: &[&str]| Value::Array(vec![Value::Bulk(next.as_bytes().to_vec()), bulks(texts)]);
+    assert!(Rule::Walk.allows(&walk("0", &["a", "b"]), &walk("0", &["b", "a"])));
+    assert!(Rule::Walk.allows(&walk("0", &["a", "b"]), &walk("4", &["b"])));
+    assert!(!Rule::Walk.allows(&walk("0", &["a", "b"]), &walk("0", &["b"])));
     assert!(Rule::Near(1).allows(&Value::Int(7), &Value::Int(8)));
     assert!(!Rule::Near(1).allows(&Value::Int(7), &Value::Int(9)));
     assert!(!Rule::Near(1).allows(&Value::Int(-1), &Value::Int(-2)));
+    let ints = |ints: &[i64]| Value::Array(ints.iter().map(|n| Value::Int(*n)).collect());
+    assert!(Rule::Near(1).allows(&ints(&[-2, 7]), &ints(&[-2, 8])));
+    assert!(!Rule::Near(1).allows(&ints(&[-2, 7]), &ints(&[-1, 7])));
     assert!(!Rule::Kind.allows(&Value::Null, &Value::Int(1)));
 }

@@ -22,6 +22,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
         "counts keys whose time has come until somebody meets them; the questions ask it when all were met",
     ),
     ("object|help", "scripts compare it"),
+    ("spop", "what it leaves differs; scripts cover it"),
     ("object|freq", "needs a policy that keeps frequencies; scripts cover it"),
     ("lcs", "quadratic: taken seldom, see `SELDOM`"),
     ("pfselftest", "takes a second"),
@@ -84,6 +85,29 @@ const TEXTS: &[&str] = &[
     "this text is too long for the short encoding of strings: 44",
     "exactly forty-four bytes long, no less or mo.",
 ];
+/// Fields of hashes.
+const FIELDS: &[&str] = &["f0", "f1", "f2", "f3", "f4", "1", "-7", "012", "", "f5"];
+/// Short and few, so that sets have some in common; now and then too long for a listpack.
+const MEMBERS: &[&str] = &[
+    "0",
+    "1",
+    "2",
+    "3",
+    "5",
+    "-7",
+    "70000",
+    "-9223372036854775808",
+    "a",
+    "b",
+    "c",
+    "hello",
+    "",
+    "012",
+    "-0",
+    "1.5",
+    "sixty-four bytes, which is as long as a listpack's member can be",
+    "sixty-five bytes, which is more than a listpack's member can have",
+];
 const PATTERNS: &[&str] =
     &["*", "k*", "k?", "k[0-3]", "k[^0]", "{k0}*", "", "\\k0", "[", "k[0-", "*x", "none"];
 const TYPES: &[&str] = &["string", "list", "hash", "STRING", "nosuch"];
@@ -91,18 +115,25 @@ const ENCODINGS: &[&str] = &[
     "u8", "i8", "u1", "i1", "u63", "i64", "u16", "i5", "u3", "i16", "u32", "u64", "i65", "u0", "x8", "U8",
     "u", "8",
 ];
-/// Besides these: far away, and no two closer than half a second, so that no clock matters.
-const SECONDS: &[&str] = &["10000000000", "0", "-1", "-100"];
-const MILLISECONDS: &[&str] = &["10000000000000", "0", "-1", "-100"];
+/// All times are far away, and no two closer than half a second, so that no clock matters.
 const UNIX_SECONDS: &[&str] = &["33177117420", "5000000000", "4000000001", "1", "1000000000", "0", "-1"];
 const UNIX_MILLISECONDS: &[&str] = &["33177117420000", "5000000000123", "1", "1000000000000", "0", "-1"];
 /// Offsets are not larger, so that nobody makes gigabytes of zeros.
 const OFFSETS: &[&str] =
     &["0", "1", "2", "7", "8", "9", "15", "63", "64", "100", "1000", "-1", "4294967296", "#1", "#0"];
 
+/// Few, so that they are found again.
+const ELEMENTS: &[&str] = &["a", "b", "c", "hello", "10", "-7", "5000000000", "010", "", "\0", "1.5"];
+/// Indexes that Redis does not cut to 32 bits.
+const INDEXES: &[&str] =
+    &["0", "1", "-1", "2", "3", "-2", "-3", "5", "-5", "7", "100", "-100", "1.5", "", "x", "2147483647"];
+/// Stands for the number of keys until they are there.
+const KEY_COUNT: &str = "<numkeys>";
+
 /// A row with its syntax.
 struct Entry {
     name: &'static str,
+    group: Group,
     syntax: Vec<Node>,
     forbidden: Vec<&'static str>,
     seldom: usize,
@@ -133,17 +164,26 @@ impl Generator {
     pub fn sequence(&self, rng: &mut Rng) -> (Vec<Words>, Vec<Words>) {
         let mut commands = Vec::new();
         let count = 2 + rng.below(COMMANDS_MAX - 1);
+        // Most commands are of one family, so that they meet.
+        let focus = rng.pick(&self.entries).group;
+        if focus == Group::List {
+            let size = rng.pick(&["-2", "-1", "1", "2", "3", "5", "8"]);
+            commands.push(
+                ["CONFIG", "SET", "list-max-listpack-size", size].map(|w| w.as_bytes().to_vec()).into(),
+            );
+        }
         while commands.len() < count {
             let entry = rng.pick(&self.entries);
-            if rng.one_in(entry.seldom) {
+            if rng.one_in(if entry.group == focus { entry.seldom } else { 8 * entry.seldom }) {
                 commands.push(self.command(entry, rng));
             }
-            if rng.one_in(4) {
+            if rng.one_in(if matches!(focus, Group::String | Group::Bitmap | Group::Generic) {
+                4
+            } else {
+                100
+            }) {
                 // Without values there is little to see.
-                let mut set: Words =
-                    vec![b"SET".to_vec(), value("key", "set", rng), value("value", "set", rng)];
-                set.truncate(3);
-                commands.push(set);
+                commands.push(fill(rng));
             }
             if self.select && rng.one_in(12) {
                 commands.push(vec![b"SELECT".to_vec(), rng.below(DATABASES).to_string().into_bytes()]);
@@ -179,6 +219,10 @@ impl Generator {
         let mut words: Words = entry.name.split('|').map(|w| w.as_bytes().to_vec()).collect();
         let names = words.len();
         emit(&entry.syntax, entry, rng, &mut words);
+        count_keys(&mut words, rng);
+        if !rng.one_in(8) {
+            fit_count(&mut words, entry.name);
+        }
         if rng.one_in(15) {
             spoil(&mut words, names, rng);
         }
@@ -190,8 +234,34 @@ impl Generator {
     }
 }
 
+/// A command that gives a key a value.
+fn fill(rng: &mut Rng) -> Words {
+    let key = value("key", "", rng);
+    if rng.one_in(3) {
+        return vec![b"SET".to_vec(), key, value("value", "set", rng)];
+    }
+    if rng.one_in(2) {
+        let mut words = vec![b"HSET".to_vec(), key];
+        for _ in 0..1 + rng.below(6) {
+            words.extend([value("field", "hset", rng), value("value", "hset", rng)]);
+        }
+        return words;
+    }
+    let mut words = vec![b"SADD".to_vec(), key];
+    // Mostly integers, or all of them.
+    let numbers = rng.one_in(2);
+    for _ in 0..1 + rng.below(12) {
+        words.push(if numbers {
+            rng.below(20).to_string().into_bytes()
+        } else {
+            value("member", "sadd", rng)
+        });
+    }
+    words
+}
+
 fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
-    if !matches!(row.group, Group::Generic | Group::String | Group::Bitmap | Group::HyperLogLog) {
+    if matches!(row.group, Group::Connection | Group::Server | Group::Scripting) {
         return None;
     }
     if LEFT_OUT.iter().any(|(name, reason)| *name == row.name && !reason.contains("SELDOM")) {
@@ -206,6 +276,7 @@ fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
     let seldom = SELDOM.iter().find(|(name, _)| *name == row.name).map_or(1, |(_, n)| *n);
     Some(Entry {
         name: row.name,
+        group: row.group,
         syntax: syntax::parse(row.syntax),
         forbidden: newer.flat_map(|(_, _, tokens)| tokens.iter().copied()).collect(),
         seldom,
@@ -241,6 +312,23 @@ fn emit(nodes: &[Node], entry: &Entry, rng: &mut Rng, words: &mut Words) {
     }
 }
 
+/// Says how many keys there are where a command wants to know.
+fn count_keys(words: &mut Words, rng: &mut Rng) {
+    let Some(at) = words.iter().position(|word| word == KEY_COUNT.as_bytes()) else { return };
+    let is_key = |word: &&Vec<u8>| KEYS.iter().any(|key| key.as_bytes() == word.as_slice());
+    let count = words[at + 1..].iter().take_while(is_key).count();
+    words[at] = if rng.one_in(12) { value("count", "", rng) } else { count.to_string().into_bytes() };
+}
+
+/// Makes the number behind FIELDS that of the fields that follow.
+fn fit_count(words: &mut Words, command: &str) {
+    if let Some(at) = words.iter().position(|word| word == b"FIELDS") {
+        let step = if command == "hsetex" { 2 } else { 1 };
+        let fields = words.len().saturating_sub(at + 2) / step;
+        words[at + 1] = fields.to_string().into_bytes();
+    }
+}
+
 /// Makes a mistake in the arguments.
 fn spoil(words: &mut Words, names: usize, rng: &mut Rng) {
     let at = names + rng.below(words.len() - names + 1);
@@ -259,32 +347,45 @@ fn spoil(words: &mut Words, names: usize, rng: &mut Rng) {
 fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
     let from = match name {
         "key" | "newkey" | "source" | "destination" | "destkey" | "sourcekey" | "key1" | "key2" => KEYS,
-        "element" if rng.one_in(2) => return rng.below(3000).to_string().into_bytes(),
-        "element" => TEXTS,
+        "element" if command.starts_with("pf") && rng.one_in(2) => {
+            return rng.below(3000).to_string().into_bytes();
+        }
         "subcommand" => &["GETREG", "decode", "DECODE", "encoding", "ENCODING", "todense", "nosuch"],
         "seconds" if !rng.one_in(3) => return (1000 + rng.below(10_000_000)).to_string().into_bytes(),
         "milliseconds" if !rng.one_in(3) => {
             return format!("{}500", 1000 + rng.below(10_000_000)).into_bytes();
         }
-        "seconds" => SECONDS,
-        "milliseconds" => MILLISECONDS,
+        // Two that are the same would be told apart by a clock that went on.
+        "seconds" | "milliseconds" if rng.one_in(3) => {
+            return (10_000_000_000_000 + rng.bits() % 1_000_000 * 1_000_500).to_string().into_bytes();
+        }
+        "seconds" | "milliseconds" => &["0", "-1", "-100"],
         "unix-time-seconds" => UNIX_SECONDS,
         "unix-time-milliseconds" => UNIX_MILLISECONDS,
+        "field" if rng.one_in(20) => return long_text(rng),
+        "field" => FIELDS,
+        "pattern" if command == "hscan" => &["*", "f*", "f[0-2]", "1", "none"],
         "pattern" => PATTERNS,
         "type" => TYPES,
         "encoding" => ENCODINGS,
-        "db" | "destination-db" | "index1" | "index2" | "index" => {
-            &["0", "1", "2", "2", "1", "15", "16", "-1", "x"]
-        }
+        "db" | "destination-db" | "index1" | "index2" => &["0", "1", "2", "2", "1", "15", "16", "-1", "x"],
+        "numkeys" => return KEY_COUNT.as_bytes().to_vec(),
+        "index" => return rng.pick(INDEXES).as_bytes().to_vec(),
+        "element" | "pivot" if rng.one_in(12) => return long_text(rng),
+        "element" | "pivot" => return rng.pick(ELEMENTS).as_bytes().to_vec(),
         "bit" => &["0", "1", "0", "1", "2", "-1", "x"],
         "offset" => OFFSETS,
-        "increment" if command == "incrbyfloat" && rng.one_in(2) => FLOATS,
+        "increment" if command.ends_with("incrbyfloat") && rng.one_in(2) => FLOATS,
+        "member" if rng.one_in(40) => return long_text(rng),
+        "member" => MEMBERS,
+        // Whoever goes on somewhere sees what the server's own order has there.
+        "cursor" => &["0", "0", "0", "x", "-1", ""],
         "value" if command == "setbit" => &["0", "1", "1", "2", "-1", "x"],
         "value" | "comparison-value" | "message" if rng.one_in(6) => return long_text(rng),
         "value" | "comparison-value" | "message" => TEXTS,
         _ => SMALL,
     };
-    let number = !std::ptr::eq(from, KEYS) && !std::ptr::eq(from, TEXTS);
+    let number = ![KEYS, TEXTS, MEMBERS].iter().any(|texts| std::ptr::eq(from, *texts));
     let from = if number && rng.one_in(20) { EDGES } else { from };
     // A new size of the value, which the lists do not have, and an old text cut.
     let text = rng.pick(from);
@@ -292,7 +393,7 @@ fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
 }
 
 fn long_text(rng: &mut Rng) -> Vec<u8> {
-    const SIZES: &[usize] = &[20, 43, 44, 45, 63, 64, 100, 128, 255, 256, 1000, 4096, 20_000, 33_000];
+    const SIZES: &[usize] = &[20, 43, 44, 45, 63, 64, 100, 128, 255, 256, 1000, 4096, 8100, 20_000, 33_000];
     let letter = b'a' + rng.below(26) as u8;
     let size = *rng.pick(SIZES);
     (0..size).map(|i| letter ^ (i % 7) as u8).collect()

@@ -8,14 +8,29 @@
 use sha1::{Digest as _, Sha1};
 
 use super::object::stored;
+use crate::base::num;
 use crate::cmd::cx::ReadCx;
 use crate::cmd::spec::Done;
 use crate::cmd::string::with_text;
-use crate::ds::raw::block::{BlockRef, Value};
+use crate::ds::object::Kind;
+use crate::ds::raw::block::BlockRef;
+use crate::types::hash::{Field, HashRef};
+use crate::types::list::ListRef;
+use crate::types::set::SetRef;
+use crate::types::sorted_set::SortedSetRef;
 use crate::wire::{Args, Out};
 
-/// The number that stands for strings.
-const TYPE_STRING: u32 = 0;
+/// The number that stands for a type.
+const fn type_number(kind: Kind) -> u32 {
+    match kind {
+        Kind::String => 0,
+        Kind::List => 1,
+        Kind::Set => 2,
+        Kind::SortedSet => 3,
+        Kind::Hash => 4,
+        Kind::Stream => 6,
+    }
+}
 
 /// A digest in the making.
 #[derive(Clone, Copy, Default)]
@@ -45,17 +60,38 @@ impl Digest {
 
     /// Takes in what is stored under a key: type, value, whether it has a deadline.
     fn mix_value(&mut self, block: BlockRef<'_>) {
-        match block.value() {
-            Value::String(string) => {
-                self.mix(&TYPE_STRING.to_be_bytes());
-                with_text(Some(string), |text| self.mix(text));
+        self.mix(&type_number(block.kind()).to_be_bytes());
+        if let Some(string) = block.string() {
+            with_text(Some(string), |text| self.mix(text));
+        } else if let Ok(list) = ListRef::of(block) {
+            list.for_each(|element| element.with_text(|text| self.mix(text)));
+        } else if let Some(set) = SortedSetRef::of_value(block.value()) {
+            for (member, score) in set.iter() {
+                let mut pair = Digest::default();
+                member.with_text(|text| pair.mix(text));
+                pair.mix(&num::f64_digits(score));
+                self.add(&pair.0);
             }
-            Value::Packed(..) | Value::Object(_) => {}
+        } else if let Ok(set) = SetRef::of(block) {
+            set.for_each(&mut |member| member.with_text(|text| self.add(text)));
+        } else if let Ok(hash) = HashRef::of(block) {
+            hash.for_each(|field| self.add(&field_digest(&field).0));
         }
         if block.deadline_ms().is_some() {
             self.add(b"!!expire!!");
         }
     }
+}
+
+/// The digest of a field: name, value, whether it has a deadline.
+fn field_digest(field: &Field<'_>) -> Digest {
+    let mut digest = Digest::default();
+    field.name.with_text(|name| digest.mix(name));
+    field.value.with_text(|value| digest.mix(value));
+    if field.deadline_ms.is_some() {
+        digest.add(b"!!hexpire!!");
+    }
+    digest
 }
 
 /// The digest of key and value.
@@ -102,7 +138,12 @@ pub fn digest_value(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Settings;
+    use crate::ds::list::Quicklist;
+    use crate::ds::listpack;
+    use crate::ds::object::{Object, Packing};
     use crate::ds::raw::block::{Block, NewValue};
+    use crate::types::set::{Limits, NewSet};
 
     fn value_hex(value: NewValue<'_>, deadline_ms: Option<u64>) -> String {
         let block = Block::new(b"k", value, deadline_ms, 0, 0);
@@ -117,6 +158,37 @@ mod tests {
         assert_eq!(value_hex(NewValue::Bytes(b"hello"), None), "36b23a1456b2dce2c3ed252c456761301dba8060");
         assert_eq!(value_hex(NewValue::Int(9999), None), "1cccc814745f3e39e4e9cb701a60bfdb09b076ff");
         assert_eq!(value_hex(NewValue::Bytes(b""), Some(7)), "6db1b93ce6baa1d5cf28f3e32abc6d750a8ed39f");
+        let mut list = listpack::EMPTY.to_vec();
+        listpack::append_many(&mut list, [&b"a"[..], b"12", b"-7", b""].map(listpack::Element::Bytes));
+        let mut quick = Quicklist::default();
+        quick.append_pack(&list);
+        let long = NewValue::Object(Box::new(Object::List(quick)));
+        for value in [NewValue::Packed(Packing::List, &list), long] {
+            assert_eq!(value_hex(value, None), "021df298e425afa3d1b612cc9a0966ba4dabd445");
+        }
         assert_eq!(value_hex(NewValue::Bytes(b"9999"), None), value_hex(NewValue::Int(9999), None));
+    }
+
+    #[test]
+    fn sets_as_redis_digests_them() {
+        let long = "a long text that makes the set a table, since it has more than sixty-four bytes";
+        let forms = [&["7", "-3"][..], &["7", "x", "-3"], &["7", long]];
+        let hexes = forms.map(|members| {
+            let mut set = NewSet::of_ints();
+            let limits = Limits::of(&Settings::default());
+            for member in members {
+                set.add(member.as_bytes().into(), &limits);
+            }
+            let mut hex = String::new();
+            set.store(|value| hex = value_hex(value, None));
+            hex
+        });
+        // Given by DEBUG DIGEST-VALUE of Redis 8.0.6.
+        let given = [
+            "fc62501d60286028e7dab3abd58c6088d7187611",
+            "ed94fd93a50249ac4c704ed7eedd058baf445663",
+            "6da2c138281d03320ce929b1e83ba07b8b597253",
+        ];
+        assert_eq!(hexes, given);
     }
 }

@@ -7,7 +7,7 @@ mod object;
 mod scan;
 
 pub use digest::Digest;
-pub use scan::shard_of_cursor;
+pub use scan::{ElementFilter, shard_of_cursor};
 
 use super::spec::keys::{LOOK, LOOK_ALL, OVERWRITE, READ, UPDATE};
 use super::spec::{Group::Generic as G, Group::Server as S, KeyPart, Route, Spec, flag, key, key_range};
@@ -329,7 +329,7 @@ mod tests {
                     let stores: Vec<_> = self.stores.iter().map(Some).collect();
                     let stores = ReadStores::Many(&stores);
                     let now = now.with_no_touch(caller.no_touch);
-                    f(&ReadCx { stores, caller, host, counters, now, met_due: Cell::new(false) }, args, out)
+                    f(&ReadCx { stores, caller, host, counters, now, met: Cell::default() }, args, out)
                 }
                 Handler::Write(f) => {
                     let mut stores: Vec<_> = self.stores.iter_mut().map(Some).collect();

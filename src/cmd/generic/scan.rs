@@ -57,31 +57,77 @@ pub fn shard_of_cursor(arg: &[u8], shards: usize) -> usize {
     num::parse_scan_cursor(arg).and_then(|number| Cursor::from_number(number, shards)).map_or(0, |c| c.shard)
 }
 
+/// What SSCAN and its kin shall return.
+pub struct ElementFilter<'a> {
+    /// Elements to visit in one call.
+    pub count: usize,
+    pattern: Option<&'a [u8]>,
+}
+
+impl<'a> ElementFilter<'a> {
+    /// Without options.
+    pub const ALL: ElementFilter<'static> = ElementFilter { pattern: None, count: 10 };
+
+    /// Reads one of the options that all walks have. `false`: the next argument is none of them.
+    ///
+    /// # Errors
+    /// What is wrong with its value.
+    pub fn take_option(&mut self, args: &mut Args<'a>) -> Result<bool, Error> {
+        if args.keyword("COUNT") {
+            let count = args.int()?;
+            self.count = usize::try_from(count).ok().filter(|count| *count > 0).ok_or(Error::Syntax)?;
+        } else if args.keyword("MATCH") {
+            self.pattern = Some(args.bytes()?).filter(|pattern| *pattern != b"*");
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Reads all arguments that are left.
+    ///
+    /// # Errors
+    /// Those of what is no option here.
+    pub fn parse(args: &mut Args<'a>) -> Result<ElementFilter<'a>, Error> {
+        let mut filter = ElementFilter::ALL;
+        while !args.is_done() {
+            if !filter.take_option(args)? {
+                return Err(unknown_option(args));
+            }
+        }
+        Ok(filter)
+    }
+
+    /// Whether a name is asked for.
+    pub fn accepts(&self, name: &[u8]) -> bool {
+        self.pattern.is_none_or(|pattern| glob::matches(pattern, name, false))
+    }
+}
+
+fn unknown_option(args: &mut Args<'_>) -> Error {
+    if args.keyword("NOVALUES") {
+        return Error::err("NOVALUES option can only be used in HSCAN");
+    }
+    Error::Syntax
+}
+
 /// What SCAN shall return.
 struct Filter<'a> {
-    pattern: Option<&'a [u8]>,
+    names: ElementFilter<'a>,
     /// `Some(None)`: a type that no key has.
     kind: Option<Option<&'static str>>,
-    count: usize,
 }
 
 impl<'a> Filter<'a> {
     fn parse(args: &mut Args<'a>) -> Result<Filter<'a>, Error> {
-        let mut filter = Filter { pattern: None, kind: None, count: 10 };
+        let mut filter = Filter { names: ElementFilter::ALL, kind: None };
         while !args.is_done() {
-            if args.keyword("COUNT") {
-                let count = args.int()?;
-                filter.count = usize::try_from(count).ok().filter(|count| *count > 0).ok_or(Error::Syntax)?;
-            } else if args.keyword("MATCH") {
-                filter.pattern = Some(args.bytes()?).filter(|pattern| *pattern != b"*");
-            } else if args.keyword("TYPE") {
+            if args.keyword("TYPE") {
                 let name = args.bytes()?;
                 filter.kind =
                     Some(TYPE_NAMES.iter().copied().find(|n| n.as_bytes().eq_ignore_ascii_case(name)));
-            } else if args.keyword("NOVALUES") {
-                return Err(Error::err("NOVALUES option can only be used in HSCAN"));
-            } else {
-                return Err(Error::Syntax);
+            } else if !filter.names.take_option(args)? {
+                return Err(unknown_option(args));
             }
         }
         Ok(filter)
@@ -90,7 +136,7 @@ impl<'a> Filter<'a> {
     fn accepts(&self, block: BlockRef<'_>, now_ms: u64) -> bool {
         block.deadline_ms().is_none_or(|at| at > now_ms)
             && self.kind.is_none_or(|kind| kind == Some(type_name(block.kind())))
-            && self.pattern.is_none_or(|pattern| glob::matches(pattern, block.key(), false))
+            && self.names.accepts(block.key())
     }
 }
 
@@ -112,7 +158,7 @@ pub fn scan(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     while let Some(here) = cursor {
         let table = store_of(cx, here.shard).and_then(|store| store.db(cx.caller.db)).map(|db| &db.table);
         let at = table.and_then(|table| {
-            table.scan(here.at, filter.count - visited, &mut |block| {
+            table.scan(here.at, filter.names.count - visited, &mut |block| {
                 visited += 1;
                 if filter.accepts(block, cx.now.ms) {
                     out.bulk(block.key());
@@ -122,7 +168,7 @@ pub fn scan(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         });
         next = here.next_number(at, shards);
         // A shard that ends early leaves the rest of the count to the next one, as if there were one table.
-        let goes_on = at.is_none() && next != 0 && visited < filter.count;
+        let goes_on = at.is_none() && next != 0 && visited < filter.names.count;
         cursor = if goes_on { Cursor::from_number(next, shards) } else { None };
     }
     out.insert_at(mark, |out| {

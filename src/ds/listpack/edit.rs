@@ -1,5 +1,5 @@
 //! Edits of stored bytes: each is one splice, and keeps the count.
-use super::entry::{Element, Entries, encode, entry_bytes, load};
+use super::entry::{Element, Entries, Probe, encode, encode_probe, entry_bytes, load};
 use super::{COUNT_BY_WALKING, HEAD_BYTES, Listpack, count_head};
 use crate::ds::packed::PackedBytes;
 
@@ -42,6 +42,15 @@ fn extent(bytes: &[u8], offset: usize, n: usize) -> (usize, usize) {
 pub fn push_back(pack: &mut impl PackedBytes, element: Element<'_>) {
     let end = pack.bytes().len();
     insert_before(pack, end, element);
+}
+
+/// Appends the element that was looked for.
+#[inline]
+pub fn push_back_probe(pack: &mut impl PackedBytes, probe: &Probe<'_>) {
+    let end = pack.bytes().len();
+    let mut entry = Entries::new();
+    encode_probe(probe, &mut entry);
+    change(pack, end, (0, 0), (&entry, 1));
 }
 
 /// Puts an element in front of all others.

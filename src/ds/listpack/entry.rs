@@ -21,7 +21,7 @@ const MIDDLE_TEXT_MAX: usize = 4095;
 const LEAD_BYTES_MAX: usize = 9;
 
 /// One element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Element<'a> {
     /// A text that is no canonical integer.
     Bytes(&'a [u8]),
@@ -36,6 +36,15 @@ impl<'a> Element<'a> {
         match num::parse_i64(text) {
             Some(int) => Element::Int(int),
             None => Element::Bytes(text),
+        }
+    }
+
+    /// The same element, as [`Element::of`] has it: comparable with any other such one.
+    #[inline]
+    pub fn canonical(self) -> Element<'a> {
+        match self {
+            Element::Bytes(text) => Element::of(text),
+            Element::Int(_) => self,
         }
     }
 
@@ -275,8 +284,9 @@ pub fn encode(element: Element<'_>, out: &mut impl Sink) {
     encode_probe(&Probe::of(element), out);
 }
 
+/// Appends the entry of the element that is looked for.
 #[inline]
-fn encode_probe(probe: &Probe<'_>, out: &mut impl Sink) {
+pub(super) fn encode_probe(probe: &Probe<'_>, out: &mut impl Sink) {
     out.put(&probe.lead[..usize::from(probe.lead_len)]);
     if !probe.text.is_empty() {
         out.put(probe.text);

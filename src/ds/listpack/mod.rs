@@ -27,8 +27,8 @@ mod entry;
 mod portable;
 
 pub use edit::{
-    append_many, insert_before, insert_encoded, insert_many, push_back, push_front, remove, remove_range,
-    replace, replace_many,
+    append_many, insert_before, insert_encoded, insert_many, push_back, push_back_probe, push_front, remove,
+    remove_range, replace, replace_many,
 };
 pub use entry::{Element, Entries, Probe, Sink, encode};
 pub use portable::{check, from_portable, to_portable};
@@ -349,7 +349,11 @@ mod tests {
         let len = model.len();
         match step {
             Step::PushBack(text) => {
-                push_back(pack, Element::of(text));
+                if len.is_multiple_of(2) {
+                    push_back(pack, Element::of(text));
+                } else {
+                    push_back_probe(pack, &Probe::new(text));
+                }
                 model.push(text.clone());
             }
             Step::PushFront(text) => {

@@ -1,0 +1,177 @@
+//! Lists: rows, and what the handlers of the family share.
+mod ends;
+mod inner;
+mod moving;
+mod read;
+
+use super::spec::keys::{LOOK, READ, UPDATE};
+use super::spec::{Group::List as L, KeyPart, Spec, flag, key, key_count};
+use crate::base::num;
+use crate::ds::list::Side;
+use crate::ds::listpack::Element;
+use crate::wire::args::option_word;
+use crate::wire::{Args, Error, Out};
+
+const INSERT: &[KeyPart] = &[key("RW insert", 1)];
+const DELETE: &[KeyPart] = &[key("RW delete", 1)];
+const POP: &[KeyPart] = &[key("RW access delete", 1)];
+const MOVE: &[KeyPart] = &[key("RW access delete", 1), key("RW insert", 2)];
+const EACH_ADDED: &str = "O(N) where N is the number of elements added.";
+
+/// The rows.
+pub const COMMANDS: &[Spec] = &[
+    Spec::write("lpush", "key element [element ...]", ends::lpush)
+        .doc(L, "1.0.0", "Puts elements in front of a list; makes the key when it does not exist.")
+        .cost(EACH_ADDED)
+        .keys(INSERT)
+        .with(flag::DENYOOM | flag::FAST),
+    Spec::write("rpush", "key element [element ...]", ends::rpush)
+        .doc(L, "1.0.0", "Puts elements at the end of a list; makes the key when it does not exist.")
+        .cost(EACH_ADDED)
+        .keys(INSERT)
+        .with(flag::DENYOOM | flag::FAST),
+    Spec::write("lpushx", "key element [element ...]", ends::lpushx)
+        .doc(L, "2.2.0", "Puts elements in front of a list, only when the list exists.")
+        .cost(EACH_ADDED)
+        .keys(INSERT)
+        .with(flag::DENYOOM | flag::FAST),
+    Spec::write("rpushx", "key element [element ...]", ends::rpushx)
+        .doc(L, "2.2.0", "Puts elements at the end of a list, only when the list exists.")
+        .cost(EACH_ADDED)
+        .keys(INSERT)
+        .with(flag::DENYOOM | flag::FAST),
+    Spec::write("lpop", "key [count]", ends::lpop)
+        .doc(L, "1.0.0", "Takes the first elements out of a list and returns them.")
+        .cost("O(N) where N is the number of elements returned.")
+        .keys(POP)
+        .with(flag::FAST),
+    Spec::write("rpop", "key [count]", ends::rpop)
+        .doc(L, "1.0.0", "Takes the last elements out of a list and returns them, the last one first.")
+        .cost("O(N) where N is the number of elements returned.")
+        .keys(POP)
+        .with(flag::FAST),
+    Spec::write("lmpop", "numkeys key [key ...] LEFT|RIGHT [COUNT count]", ends::lmpop)
+        .doc(L, "7.0.0", "Takes elements out of the first of several lists that exists and returns them.")
+        .cost("O(N+M) where N is the number of keys and M is the number of elements returned.")
+        .keys(&[key_count("RW access delete", 1)])
+        .with(flag::MOVABLEKEYS),
+    Spec::read("llen", "key", read::llen)
+        .doc(L, "1.0.0", "Returns the length of a list.")
+        .keys(LOOK)
+        .with(flag::FAST),
+    Spec::read("lindex", "key index", read::lindex)
+        .doc(L, "1.0.0", "Returns an element of a list by its index.")
+        .cost("O(N) where N is the distance to the nearer end: elements for short lists, nodes for long ones.")
+        .keys(READ),
+    Spec::read("lrange", "key start stop", read::lrange)
+        .doc(L, "1.0.0", "Returns a part of a list.")
+        .cost("O(S+N) where S is the distance of the start to the nearer end and N is the number of elements returned.")
+        .keys(READ),
+    Spec::read("lpos", "key element [RANK rank] [COUNT num-matches:integer] [MAXLEN len]", read::lpos)
+        .doc(L, "6.0.6", "Returns the indexes of the elements that equal the given one.")
+        .cost("O(N) where N is the number of elements looked at.")
+        .keys(READ),
+    Spec::write("lset", "key index element", inner::lset)
+        .doc(L, "1.0.0", "Replaces an element of a list by its index.")
+        .cost("O(N) where N is the distance to the nearer end: elements for short lists, nodes for long ones.")
+        .keys(UPDATE)
+        .with(flag::DENYOOM),
+    Spec::write("linsert", "key BEFORE|AFTER pivot element", inner::linsert)
+        .doc(L, "2.2.0", "Puts an element beside another element of a list.")
+        .cost("O(N) where N is the number of elements before the other one.")
+        .keys(INSERT)
+        .with(flag::DENYOOM),
+    Spec::write("lrem", "key count element", inner::lrem)
+        .doc(L, "1.0.0", "Takes elements that equal the given one out of a list.")
+        .cost("O(N+M) where N is the length of the list and M is the number of elements taken out.")
+        .keys(DELETE),
+    Spec::write("ltrim", "key start stop", inner::ltrim)
+        .doc(L, "1.0.0", "Leaves only a part of a list.")
+        .cost("O(N) where N is the number of elements taken out.")
+        .keys(DELETE),
+    Spec::write("lmove", "source destination LEFT|RIGHT LEFT|RIGHT", moving::lmove)
+        .doc(L, "6.2.0", "Takes an element out at an end of a list, puts it at an end of another and returns it.")
+        .keys(MOVE)
+        .with(flag::DENYOOM),
+    Spec::write("rpoplpush", "source destination", moving::rpoplpush)
+        .doc(L, "1.2.0", "Takes the last element out of a list, puts it in front of another and returns it.")
+        .keys(MOVE)
+        .with(flag::DENYOOM),
+];
+
+/// Writes an element as a reply.
+#[inline]
+fn reply(out: &mut Out, element: Element<'_>) {
+    match element {
+        Element::Bytes(text) => out.bulk(text),
+        Element::Int(int) => out.bulk_int(int),
+    }
+}
+
+/// `LEFT` or `RIGHT` at the cursor.
+fn side(args: &mut Args<'_>) -> Result<Side, Error> {
+    const LEFT: u64 = option_word(b"LEFT");
+    const RIGHT: u64 = option_word(b"RIGHT");
+    let side = match args.option() {
+        LEFT => Side::Front,
+        RIGHT => Side::Back,
+        _ => return Err(Error::Syntax),
+    };
+    args.skip();
+    Ok(side)
+}
+
+/// The next argument as a number of at least `min`; `refusal` says what is wrong with any other.
+fn number_from(args: &mut Args<'_>, min: i64, refusal: &'static str) -> Result<usize, Error> {
+    match num::parse_i64(args.bytes()?) {
+        Some(number) if number >= min => Ok(usize::try_from(number).unwrap_or(usize::MAX)),
+        _ => Err(Error::err(refusal)),
+    }
+}
+
+/// A number whose distance from zero is one too; that is any but the lowest.
+fn signed(args: &mut Args<'_>) -> Result<i64, Error> {
+    match args.int()? {
+        i64::MIN => Err(Error::err(format_args!(
+            "value is out of range, value must between {} and {}",
+            -i64::MAX,
+            i64::MAX
+        ))),
+        number => Ok(number),
+    }
+}
+
+/// First place and number of places that `start` and `stop` mean in a list of `len`, negative ones counted from the
+/// end. A stop before the list is no place.
+#[inline]
+fn places(start: i64, stop: i64, len: usize) -> (usize, usize) {
+    let end = len as i64;
+    let first = if start < 0 { (end + start).max(0) } else { start };
+    let last = if stop < 0 { end + stop } else { stop.min(end - 1) };
+    if first > last || first >= end { (0, 0) } else { (first as usize, (last - first) as usize + 1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::places;
+
+    #[test]
+    fn ranges() {
+        for (start, stop, found) in [
+            (0, -1, (0, 5)),
+            (1, 2, (1, 2)),
+            (-2, -1, (3, 2)),
+            (-100, 1, (0, 2)),
+            (-100, 100, (0, 5)),
+            (0, -6, (0, 0)),
+            (-100, -90, (0, 0)),
+            (3, 2, (0, 0)),
+            (5, 9, (0, 0)),
+            (4, 4, (4, 1)),
+            (i64::MIN, i64::MAX, (0, 5)),
+            (i64::MAX, i64::MIN, (0, 0)),
+        ] {
+            assert_eq!(places(start, stop, 5), found, "{start} {stop}");
+        }
+    }
+}
