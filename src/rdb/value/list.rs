@@ -61,7 +61,7 @@ pub fn read_plain(reader: &mut Reader<'_>, limits: &Limits) -> Result<Loaded, Co
     finish(list, limits).map_err(|reason| reader.refuse(reason))
 }
 
-/// Reads a ziplist of elements.
+/// Reads a ziplist of elements. It stays in the long form until it changes, as in Redis.
 pub fn read_ziplist(reader: &mut Reader<'_>, limits: &Limits) -> Result<Loaded, Corrupt> {
     let mut list = new(limits);
     let blob = blob::read_element(reader)?;
@@ -69,7 +69,7 @@ pub fn read_ziplist(reader: &mut Reader<'_>, limits: &Limits) -> Result<Loaded, 
         list.push(Side::Back, text);
         Ok(())
     })?;
-    finish(list, limits).map_err(|reason| reader.refuse(reason))
+    if list.is_empty() { Err(reader.refuse(EMPTY)) } else { Ok(Loaded::of(Object::List(list))) }
 }
 
 /// Reads nodes. Those without elements, which old servers left behind, are passed over.

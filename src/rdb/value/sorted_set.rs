@@ -49,10 +49,10 @@ fn order(a: &Scored<'_>, b: &Scored<'_>) -> Ordering {
 
 /// Appends a score's entry: an integer where it is one, else its shortest text.
 fn encode_score(score: f64, entries: &mut Vec<u8>) {
-    let mut text = Vec::new();
-    // Minus zero loses its sign here, as in Redis.
-    num::format_f64(if score == 0.0 { 0.0 } else { score }, &mut text);
-    listpack::encode(Element::Bytes(&text), entries);
+    match num::integer_of(score) {
+        Some(integer) => listpack::encode(Element::Int(integer), entries),
+        None => listpack::encode(Element::Bytes(&num::f64_text(score)), entries),
+    }
 }
 
 /// A listpack of the members in their order.
