@@ -269,8 +269,19 @@ fn values_behind(nodes: &[Node<'_>], first: usize) -> usize {
     at
 }
 
+/// What an argument is called that a token stands for.
+fn token_name(token: &str) -> String {
+    match token {
+        "=" => "equal".into(),
+        "~" => "approximately".into(),
+        "*" => "auto-id".into(),
+        "$" => "new-id".into(),
+        _ => token.to_ascii_lowercase(),
+    }
+}
+
 fn with_token(token: &str, mut values: Vec<Arg>) -> Arg {
-    let name = token.to_ascii_lowercase();
+    let name = token_name(token);
     let arg = match values.len() {
         0 => Arg::new(name, ArgKind::PureToken),
         1 if values[0].token.is_none() => values.remove(0),

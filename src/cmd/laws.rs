@@ -56,7 +56,7 @@ fn check_keys(spec: &Spec, demand: &mut impl FnMut(bool, &str)) {
     let least = spec.arity.unsigned_abs() as usize;
     let first = if spec.name.contains('|') { 2 } else { 1 };
     for part in spec.keys {
-        let (Begin::At(at) | Begin::Word(_, at)) = part.begin;
+        let (Begin::At(at) | Begin::Word(_, at) | Begin::Option(_, at, _)) = part.begin;
         demand(at >= first || at < 0, "keys stand behind the name");
         demand(!matches!(part.find, Find::Range { step: ..1, .. }), "keys have a distance");
         let words: Vec<&str> = part.flags.split(' ').collect();
@@ -64,20 +64,35 @@ fn check_keys(spec: &Spec, demand: &mut impl FnMut(bool, &str)) {
     }
     if !spec.keys.is_empty() && spec.flags & flag::NO_MANDATORY_KEYS == 0 {
         let mut found = 0;
-        // The shortest call names one key where it says how many there are, behind each word that announces keys.
-        let word = spec.keys.iter().find_map(|part| match part.begin {
-            Begin::Word(word, _) => Some(word),
-            Begin::At(_) => None,
-        });
-        let at_word =
-            spec.syntax.split(' ').position(|part| Some(part) == word).map(|at| at + first as usize);
-        let arg = |at| if Some(at) == at_word { word.unwrap_or("1").as_bytes() } else { b"1" };
+        // The shortest call names one key where it says how many there are.
+        let words = shortest_call(spec.syntax);
+        let arg = |at: usize| words.get(at.wrapping_sub(first as usize)).map_or(&b"1"[..], |w| w.as_bytes());
         spec.for_each_key(least, arg, |at| {
             found += 1;
             demand(at >= first as usize && at < least, "key parts find arguments");
         });
         demand(found > 0, "key parts find keys in the shortest call");
     }
+}
+
+/// What a call has to have: words in capitals as they are, 1 for values.
+fn shortest_call(syntax: &str) -> Vec<&str> {
+    let (mut depth, mut words) = (0, Vec::new());
+    for part in syntax.split_inclusive([' ', '[', ']', '<', '>', '|']) {
+        let (word, end) = match part.char_indices().last() {
+            Some((at, end)) if " []<>|".contains(end) => (&part[..at], end),
+            _ => (part, ' '),
+        };
+        if depth == 0 && !word.is_empty() {
+            words.push(if word.bytes().any(|b| b.is_ascii_lowercase()) { "1" } else { word });
+        }
+        match end {
+            '[' => depth += 1,
+            ']' => depth -= 1,
+            _ => {}
+        }
+    }
+    words
 }
 
 /// An arity said by hand may be looser than the syntax line, never stricter.

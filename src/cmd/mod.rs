@@ -12,5 +12,6 @@ pub mod list;
 pub mod set;
 pub mod sorted_set;
 pub mod spec;
+pub mod stream;
 pub mod string;
 pub mod table;

@@ -84,6 +84,8 @@ pub mod flag {
     pub const MAY_REPLICATE: u32 = 1 << 16;
     /// May be left without any key.
     pub const NO_MANDATORY_KEYS: u32 = 1 << 15;
+    /// May wait for others to write.
+    pub const BLOCKING: u32 = 1 << 17;
     /// The promise that no connection-only handling exists: runs at once when no gate bit it keeps is in force.
     pub const NO_INTERCEPT: u32 = 1 << 31;
 
@@ -94,6 +96,7 @@ pub mod flag {
         (DENYOOM, "denyoom"),
         (ADMIN, "admin"),
         (NOSCRIPT, "noscript"),
+        (BLOCKING, "blocking"),
         (LOADING, "loading"),
         (STALE, "stale"),
         (SKIP_MONITOR, "skip_monitor"),
@@ -128,6 +131,8 @@ pub enum Group {
     Set,
     /// Sorted sets.
     SortedSet,
+    /// Logs with consumer groups.
+    Stream,
     /// The connection.
     Connection,
     /// The process.
@@ -149,6 +154,7 @@ impl Group {
             Group::HyperLogLog => "hyperloglog",
             Group::Set => "set",
             Group::SortedSet => "sorted-set",
+            Group::Stream => "stream",
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Scripting => "scripting",
@@ -166,6 +172,7 @@ impl Group {
             Group::HyperLogLog => "hyperloglog",
             Group::Set => "set",
             Group::SortedSet => "sortedset",
+            Group::Stream => "stream",
             Group::Connection => "connection",
             Group::Server => "",
             Group::Scripting => "scripting",
@@ -217,6 +224,9 @@ pub enum Begin {
     At(i32),
     /// Behind this word, looked for from an argument on; negative: from the end, going backwards.
     Word(&'static str, i32),
+    /// Behind this word, which is one of the options that stand in front: the others are skipped with their arguments,
+    /// as many as the list says. The number is what COMMAND INFO tells as the place where the search begins.
+    Option(&'static str, i32, &'static [(&'static str, usize)]),
 }
 
 /// How keys are found from where the search began.
@@ -242,7 +252,7 @@ impl KeyPart {
         match (self.begin, self.find) {
             (Begin::At(at), Find::Range { .. }) => Some(at as u32),
             (Begin::At(at), Find::Count) => Some(at as u32 + 1),
-            (Begin::Word(..), _) => None,
+            (Begin::Word(..) | Begin::Option(..), _) => None,
         }
     }
 
@@ -261,6 +271,11 @@ impl KeyPart {
             }
             (Begin::Word(word, from), _) => {
                 if let Some(at) = find_word(count, arg, word, from) {
+                    self.for_each_from(at + 1, count, arg, f);
+                }
+            }
+            (Begin::Option(word, _, others), _) => {
+                if let Some(at) = find_option(count, arg, word, others) {
                     self.for_each_from(at + 1, count, arg, f);
                 }
             }
@@ -305,6 +320,24 @@ fn find_word<'a>(count: usize, arg: &impl Fn(usize) -> &'a [u8], word: &str, fro
     } else {
         (1..=count.checked_add_signed(from as isize)?).rev().find(is_word)
     }
+}
+
+/// Argument index of a word among options: see [`Begin::Option`].
+fn find_option<'a>(
+    count: usize,
+    arg: &impl Fn(usize) -> &'a [u8],
+    word: &str,
+    others: &[(&str, usize)],
+) -> Option<usize> {
+    let mut at = 1;
+    while at < count {
+        let is = |word: &str| arg(at).eq_ignore_ascii_case(word.as_bytes());
+        if is(word) {
+            return Some(at);
+        }
+        at += 1 + others.iter().find(|(other, _)| is(other))?.1;
+    }
+    None
 }
 
 /// A row.
@@ -488,6 +521,9 @@ impl Spec {
             add("admin");
             add("dangerous");
         }
+        if has(flag::BLOCKING) {
+            add("blocking");
+        }
         if has(flag::FAST) {
             add("fast");
         } else {
@@ -596,6 +632,17 @@ pub const fn half_behind(flags: &'static str, word: &'static str, from: i32) -> 
     KeyPart { flags, begin: Begin::Word(word, from), find: Find::Range { last: -1, step: 1, limit: 2 } }
 }
 
+/// [`half_behind`] for a word that stands among options: `others` are those before it, with the number of arguments
+/// that each takes, so that none of these is taken for the word. `from` is what COMMAND INFO says.
+pub const fn half_behind_options(
+    flags: &'static str,
+    word: &'static str,
+    from: i32,
+    others: &'static [(&'static str, usize)],
+) -> KeyPart {
+    KeyPart { begin: Begin::Option(word, from, others), ..half_behind(flags, word, from) }
+}
+
 /// The usual key parts.
 pub mod keys {
     use super::{KeyPart, key, key_range};
@@ -660,6 +707,10 @@ mod tests {
         assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store store b"), "store b");
         assert_eq!(found(half_behind("RO", "STREAMS", 1), "xread COUNT 2 streams a b 0 0"), "a b");
         assert_eq!(found(half_behind("RO", "STREAMS", 1), "xread streams a"), "");
+        let streams = half_behind_options("RO", "STREAMS", 4, &[("COUNT", 1), ("GROUP", 2), ("NOACK", 0)]);
+        assert_eq!(found(streams, "xreadgroup noack count 1 group g streams streams a b 0 0"), "a b");
+        assert_eq!(found(streams, "xreadgroup group g c other streams a 0"), "");
+        assert_eq!(found(streams, "xreadgroup group g c count"), "");
         assert_eq!(found(key_behind("RW", "KEYS", -2), "migrate h p keys 0 t KEYS a"), "a");
     }
 }

@@ -230,9 +230,9 @@ Encodings {
     /// Bytes at which a HyperLogLog leaves its sparse encoding.
     HLL_SPARSE_MAX_BYTES = memory("hll-sparse-max-bytes", "3000", 0, SIZE);
     /// Bytes of one node of a stream; 0 sets no limit.
-    STREAM_NODE_MAX_BYTES = memory("stream-node-max-bytes", "4096", 0, SIZE).later();
+    STREAM_NODE_MAX_BYTES = memory("stream-node-max-bytes", "4096", 0, SIZE);
     /// Entries of one node of a stream; 0 sets no limit.
-    STREAM_NODE_MAX_ENTRIES = int("stream-node-max-entries", "100", 0, I64).later();
+    STREAM_NODE_MAX_ENTRIES = int("stream-node-max-entries", "100", 0, I64);
 }
 Snapshots {
     /// Pairs of seconds and changes: a snapshot is taken when both have passed; empty, the default while there are no snapshots, takes none.

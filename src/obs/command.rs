@@ -259,7 +259,7 @@ fn write_key_spec(part: &KeyPart, out: &mut Out) {
     out.bulk(b"begin_search");
     match part.begin {
         Begin::At(at) => write_search("index", &[("index", at)], out),
-        Begin::Word(word, from) => {
+        Begin::Word(word, from) | Begin::Option(word, from, _) => {
             write_search_head("keyword", 2, out);
             out.bulk(b"keyword");
             out.bulk(word.as_bytes());

@@ -16,6 +16,7 @@ pub fn families() -> Vec<&'static [Spec]> {
         cmd::set::COMMANDS,
         cmd::sorted_set::COMMANDS,
         cmd::geo::COMMANDS,
+        cmd::stream::COMMANDS,
         conn::commands::COMMANDS,
         conn::client_commands::COMMANDS,
         obs::command::COMMANDS,

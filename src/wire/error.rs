@@ -103,3 +103,9 @@ pub fn unknown_subcommand(sub: &[u8], name: &str) -> Error {
     let sub = String::from_utf8_lossy(&sub[..sub.len().min(128)]).into_owned();
     Error::err(format!("unknown subcommand '{sub}'. Try {name} HELP."))
 }
+
+/// The refusal of a subcommand `sub`, which is known, with arguments that are not, of the container `name` (upper case).
+pub fn subcommand_syntax(sub: &[u8], name: &str) -> Error {
+    let sub = String::from_utf8_lossy(&sub[..sub.len().min(128)]).into_owned();
+    Error::err(format!("unknown subcommand or wrong number of arguments for '{sub}'. Try {name} HELP."))
+}

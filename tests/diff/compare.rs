@@ -12,6 +12,8 @@ enum Rule {
     AnyOrder,
     /// Numbers, also those in arrays, may differ by this much, for clocks that are read at different times.
     Near(i64),
+    /// Equal but for the times and ages of deliveries and consumers, which may differ by [`CLOCK_SLACK_MS`].
+    Deliveries,
     /// The same kind of reply.
     Kind,
     /// The same kind of reply with as many elements.
@@ -19,6 +21,9 @@ enum Rule {
     /// A cursor and elements in any order, which are the same when both walks were done in one call.
     Walk,
 }
+
+/// The servers are asked one after the other, on a machine that may be busy.
+const CLOCK_SLACK_MS: u64 = 5000;
 
 /// Commands whose replies depend on more than the commands before.
 const RULES: &[(&str, Rule)] = &[
@@ -53,6 +58,11 @@ const RULES: &[(&str, Rule)] = &[
     ("object|idletime", Rule::Kind),
     ("object|refcount", Rule::Kind),
     ("memory|usage", Rule::Kind),
+    ("xgroup|help", Rule::Kind),
+    ("xinfo|help", Rule::Kind),
+    ("xpending", Rule::Deliveries),
+    ("xinfo|stream", Rule::Deliveries),
+    ("xinfo|consumers", Rule::Deliveries),
     // Versions and types differ; `dump.rs` has both servers read them.
     ("dump", Rule::Kind),
 ];
@@ -72,7 +82,8 @@ pub const NEWER_TOKENS: &[((u32, u32), &str, &[&str])] =
 
 /// The name of a command as a row has it: `object|encoding` for what has subcommands.
 pub fn name_of(words: &Words) -> String {
-    const CONTAINERS: &[&str] = &["object", "memory", "debug", "client", "command", "config"];
+    const CONTAINERS: &[&str] =
+        &["object", "memory", "debug", "client", "command", "config", "xgroup", "xinfo"];
     let word =
         |i: usize| words.get(i).map(|w| String::from_utf8_lossy(w).to_ascii_lowercase()).unwrap_or_default();
     let name = word(0);
@@ -139,9 +150,32 @@ impl Rule {
                 };
                 sorted(ours) == sorted(theirs)
             }
+            (Rule::Deliveries, ours, theirs) => same_deliveries(ours, theirs, false),
             (Rule::Kind | Rule::Size, ours, _) => !ours.is_error() && same_kind,
             _ => false,
         }
+    }
+}
+
+/// Equal replies, as far as clocks allow; `is_clock`: what is compared is read from one. Negative ones mean something.
+fn same_deliveries(ours: &Value, theirs: &Value, is_clock: bool) -> bool {
+    const CLOCKS: &[&[u8]] = &[b"idle", b"inactive", b"seen-time", b"active-time"];
+    let all = |ours: &[Value], theirs: &[Value]| {
+        // Id, perhaps a consumer, a time, a count.
+        let delivery = matches!(ours, [Value::Bulk(_), .., Value::Int(_), Value::Int(_)] if ours.len() <= 4);
+        ours.len() == theirs.len()
+            && ours.iter().zip(theirs).enumerate().all(|(at, (one, other))| {
+                let named = at > 0 && CLOCKS.contains(&ours[at - 1].text());
+                same_deliveries(one, other, named || delivery && at == ours.len() - 2)
+            })
+    };
+    match (ours, theirs) {
+        (Value::Int(ours), Value::Int(theirs)) if is_clock && *ours >= 0 && *theirs >= 0 => {
+            ours.abs_diff(*theirs) <= CLOCK_SLACK_MS
+        }
+        (Value::Array(ours), Value::Array(theirs)) => all(ours, theirs),
+        (Value::Map(..), Value::Map(..)) => all(&ours.items(), &theirs.items()),
+        _ => ours == theirs,
     }
 }
 
@@ -169,4 +203,12 @@ fn rules_allow_what_they_say_and_no_more() {
     assert!(Rule::Near(1).allows(&ints(&[-2, 7]), &ints(&[-2, 8])));
     assert!(!Rule::Near(1).allows(&ints(&[-2, 7]), &ints(&[-1, 7])));
     assert!(!Rule::Kind.allows(&Value::Null, &Value::Int(1)));
+    let delivery = |name: &str, time, count| {
+        let entry = vec![Value::Bulk(b"1-1".to_vec()), Value::Int(time), Value::Int(count)];
+        Value::Array(vec![Value::Bulk(name.into()), Value::Int(time), Value::Array(entry)])
+    };
+    assert!(Rule::Deliveries.allows(&delivery("idle", 5, 1), &delivery("idle", 7, 1)));
+    assert!(!Rule::Deliveries.allows(&delivery("idle", 5, 1), &delivery("idle", 7, 2)));
+    assert!(!Rule::Deliveries.allows(&delivery("idle", 5, 1), &delivery("idle", -1, 1)));
+    assert!(!Rule::Deliveries.allows(&delivery("lag", 5, 1), &delivery("lag", 7, 1)));
 }

@@ -4,7 +4,7 @@ use perigee::server::table::families;
 
 use super::compare::NEWER_TOKENS;
 use super::pair::{Pair, Words};
-use super::support::Rng;
+use super::support::{Rng, words};
 use super::syntax::{self, Node};
 
 /// Few, so that commands meet; on four shards they live apart.
@@ -30,6 +30,25 @@ const LEFT_OUT: &[(&str, &str)] = &[
 /// One in so many of their turns is kept.
 const SELDOM: &[(&str, usize)] =
     &[("flushall", 8), ("flushdb", 6), ("swapdb", 2), ("keys", 3), ("lcs", 2), ("pfdebug", 3)];
+
+/// What most sequences of a family begin with, so that the rest meets something.
+const OPENINGS: &[(Group, &[&str])] = &[(
+    Group::Stream,
+    &[
+        "XADD k0 1-1 a 1",
+        "XADD k0 2-0 a x b -5",
+        "XADD k0 3-5 a hello",
+        "XGROUP CREATE k0 g 0",
+        "XREADGROUP GROUP g c COUNT 2 STREAMS k0 >",
+        "XADD k0 5-5 b 70000 a 1",
+        "XGROUP CREATE k1 g 1-1 MKSTREAM",
+        "XADD k1 1-2 a 1",
+        "XADD k1 4-1 a 1",
+        "XREADGROUP GROUP g d STREAMS k1 >",
+    ],
+)];
+/// Such a sequence keeps to so many keys.
+const OPENED_KEYS: usize = 2;
 
 const SMALL: &[&str] =
     &["0", "1", "-1", "2", "3", "5", "7", "8", "-2", "-5", "10", "16", "31", "64", "100", "1000"];
@@ -130,6 +149,29 @@ const INDEXES: &[&str] =
 /// Stands for the number of keys until they are there.
 const KEY_COUNT: &str = "<numkeys>";
 
+/// Ids of stream entries: few, so that commands meet.
+const IDS: &[&str] = &[
+    "1-1", "1-2", "2-0", "2-1", "2", "3", "3-5", "4-1", "5-5", "6-0", "7", "8-1", "9-9", "0", "0-0", "0-1",
+    "12-3",
+];
+/// Where ranges of entries begin.
+const STARTS: &[&str] = &["-", "-", "-", "1-1", "2-0", "(2-0", "3", "(3", "5-5", "(", "0", "9", "+"];
+/// And where they end.
+const ENDS: &[&str] = &["+", "+", "+", "5-5", "4-1", "(4-1", "3", "(3", "2-0", "(0-0", "9", "-"];
+/// Lines that make more calls that say something than the rows' own, and none that wait or give ids by the clock.
+const LINES: &[(&str, &str)] = &[
+    (
+        "xadd",
+        "key [[NOMKSTREAM]] [[<MAXLEN [=|~] count|MINID [=|~] id> [[LIMIT count]]]] id field value [[field value]]",
+    ),
+    ("xtrim", "key <MAXLEN [=|~] count|MINID [=|~] id> [[LIMIT count]]"),
+    ("xread", "[COUNT count] STREAMS <key id|key id|key key id id|key key id>"),
+    (
+        "xreadgroup",
+        "GROUP group consumer [COUNT count] [[NOACK]] STREAMS <key id|key id|key key id id|key key id>",
+    ),
+];
+
 /// A row with its syntax.
 struct Entry {
     name: &'static str,
@@ -172,7 +214,11 @@ impl Generator {
                 ["CONFIG", "SET", "list-max-listpack-size", size].map(|w| w.as_bytes().to_vec()).into(),
             );
         }
-        while commands.len() < count {
+        let opening = OPENINGS.iter().filter(|(group, _)| *group == focus).flat_map(|(_, lines)| *lines);
+        let opened = opening.clone().next().is_some();
+        commands.extend(opening.filter(|_| !rng.one_in(8)).map(|line| words(line)));
+        let end = commands.len() + count;
+        while commands.len() < end {
             let entry = rng.pick(&self.entries);
             if rng.one_in(if entry.group == focus { entry.seldom } else { 8 * entry.seldom }) {
                 commands.push(self.command(entry, rng));
@@ -189,6 +235,9 @@ impl Generator {
                 commands.push(vec![b"SELECT".to_vec(), rng.below(DATABASES).to_string().into_bytes()]);
             }
         }
+        if opened {
+            commands.iter_mut().flatten().for_each(keep_few_keys);
+        }
         (commands, self.questions())
     }
 
@@ -203,7 +252,8 @@ impl Generator {
                 let key = key.as_bytes().to_vec();
                 commands.push(vec![b"GET".to_vec(), key.clone()]);
                 commands.push(vec![b"OBJECT".to_vec(), b"ENCODING".to_vec(), key.clone()]);
-                commands.push(vec![b"PTTL".to_vec(), key]);
+                commands.push(vec![b"PTTL".to_vec(), key.clone()]);
+                commands.push(vec![b"XINFO".to_vec(), b"STREAM".to_vec(), key, b"FULL".to_vec()]);
             }
             commands.push(vec![b"DBSIZE".to_vec()]);
             if self.digests {
@@ -273,11 +323,12 @@ fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
         return None;
     }
     let newer = NEWER_TOKENS.iter().filter(|(since, name, _)| pair.version < *since && *name == row.name);
+    let line = LINES.iter().find(|(name, _)| *name == row.name);
     let seldom = SELDOM.iter().find(|(name, _)| *name == row.name).map_or(1, |(_, n)| *n);
     Some(Entry {
         name: row.name,
         group: row.group,
-        syntax: syntax::parse(row.syntax),
+        syntax: syntax::parse(line.map_or(row.syntax, |(_, line)| line)),
         forbidden: newer.flat_map(|(_, _, tokens)| tokens.iter().copied()).collect(),
         seldom,
     })
@@ -329,6 +380,13 @@ fn fit_count(words: &mut Words, command: &str) {
     }
 }
 
+/// Puts one of the first keys in the place of another.
+fn keep_few_keys(word: &mut Vec<u8>) {
+    if let Some(at) = KEYS.iter().position(|key| !key.is_empty() && key.as_bytes() == word) {
+        *word = KEYS[at % OPENED_KEYS].as_bytes().to_vec();
+    }
+}
+
 /// Makes a mistake in the arguments.
 fn spoil(words: &mut Words, names: usize, rng: &mut Rng) {
     let at = names + rng.below(words.len() - names + 1);
@@ -346,6 +404,12 @@ fn spoil(words: &mut Words, names: usize, rng: &mut Rng) {
 /// A value for a name of a syntax line.
 fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
     let from = match name {
+        "id" | "lastid" | "last-id" | "max-deleted-id" | "start" | "end" | "group" | "consumer" | "field"
+        | "min-idle-time" | "ms" | "count"
+            if command.starts_with('x') =>
+        {
+            return stream_value(name, command, rng);
+        }
         "key" | "newkey" | "source" | "destination" | "destkey" | "sourcekey" | "key1" | "key2" => KEYS,
         "element" if command.starts_with("pf") && rng.one_in(2) => {
             return rng.below(3000).to_string().into_bytes();
@@ -405,6 +469,28 @@ fn payload(rng: &mut Rng) -> Vec<u8> {
         payload[at] ^= 0x10;
     }
     payload
+}
+
+/// A value for a name of a syntax line of a stream command.
+fn stream_value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
+    let from = match name {
+        "start" => STARTS,
+        "end" => ENDS,
+        "group" => &["g", "g", "g", "g", "g", "h", ""],
+        "consumer" => &["c", "d", "c", "e"],
+        "field" => &["a", "b", "a", "17", ""],
+        // Far from each other, so that no clock matters.
+        "min-idle-time" => &["0", "0", "1000000", "50000000", "-5"],
+        "ms" => &["0", "5000000", "100000000", "-1"],
+        // The reference reserves memory for it.
+        "count" if command == "xautoclaim" => return rng.pick(SMALL).as_bytes().to_vec(),
+        "count" => SMALL,
+        "id" if command.starts_with("xread") => &[">", ">", ">", "0", "1-1", "2", "$", "+", "0-0"],
+        "id" if command == "xadd" && rng.one_in(2) => return format!("{}-*", rng.below(60)).into_bytes(),
+        _ => IDS,
+    };
+    let from = if rng.one_in(30) { EDGES } else { from };
+    rng.pick(from).as_bytes().to_vec()
 }
 
 fn long_text(rng: &mut Rng) -> Vec<u8> {

@@ -14,6 +14,7 @@ const ON_PURPOSE: &[(&str, &str)] = &[
     ("set", "IFEQ is newer"),
     ("bitop", "DIFF, DIFF1, ANDOR and ONE are newer"),
     ("bitfield", "the syntax line says the same with other groups"),
+    ("xtrim", "the syntax line says the same with other groups"),
     ("client|kill", "the syntax line says the same with other groups"),
 ];
 

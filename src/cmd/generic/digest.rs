@@ -14,10 +14,12 @@ use crate::cmd::spec::Done;
 use crate::cmd::string::with_text;
 use crate::ds::object::Kind;
 use crate::ds::raw::block::BlockRef;
+use crate::ds::stream::{Log, StreamId};
 use crate::types::hash::{Field, HashRef};
 use crate::types::list::ListRef;
 use crate::types::set::SetRef;
 use crate::types::sorted_set::SortedSetRef;
+use crate::types::stream;
 use crate::wire::{Args, Out};
 
 /// The number that stands for a type.
@@ -76,9 +78,22 @@ impl Digest {
             set.for_each(&mut |member| member.with_text(|text| self.add(text)));
         } else if let Ok(hash) = HashRef::of(block) {
             hash.for_each(|field| self.add(&field_digest(&field).0));
+        } else if let Ok(stream) = stream::of(block) {
+            self.mix_entries(&stream.log);
         }
         if block.deadline_ms().is_some() {
             self.add(b"!!expire!!");
+        }
+    }
+
+    /// The groups of a stream do not count.
+    fn mix_entries(&mut self, log: &Log) {
+        for entry in log.range(StreamId::MIN, StreamId::MAX) {
+            self.mix(entry.id.text(b'.').as_bytes());
+            for (name, value) in entry.pairs() {
+                name.with_text(|text| self.mix(text));
+                value.with_text(|text| self.mix(text));
+            }
         }
     }
 }
@@ -143,6 +158,7 @@ mod tests {
     use crate::ds::listpack;
     use crate::ds::object::{Object, Packing};
     use crate::ds::raw::block::{Block, NewValue};
+    use crate::ds::stream::{NodeLimits, Stream};
     use crate::types::set::{Limits, NewSet};
 
     fn value_hex(value: NewValue<'_>, deadline_ms: Option<u64>) -> String {
@@ -150,6 +166,20 @@ mod tests {
         let mut digest = Digest::default();
         digest.mix_value(block.view());
         digest.hex()
+    }
+
+    #[test]
+    fn streams_as_redis_digests_them() {
+        let mut stream = Box::<Stream>::default();
+        let entries =
+            [(1_000, 5, "a 1 b xyz"), (1_000, 6, "a 2 b "), (1_007, 0, "b 1"), (9_999, 0, "a -5 b 7")];
+        for (ms, seq, line) in entries {
+            let fields: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            stream.log.append(StreamId::new(ms, seq), NodeLimits::default(), fields.into_iter());
+        }
+        // Given by DEBUG DIGEST-VALUE of Redis 8.0.6.
+        let value = NewValue::Object(Box::new(Object::Stream(stream)));
+        assert_eq!(value_hex(value, None), "929f9caeb3ed096651fb8d99ed46c4f4f474cd07");
     }
 
     #[test]
