@@ -375,7 +375,9 @@ fn kind_of(name: &str) -> ArgKind {
         "stop",
         "destination-db",
         "maxlen",
+        "frequency",
         "rank",
+        "ttl",
         "timeout",
         "version",
     ];
