@@ -4,6 +4,7 @@ use perigee::server::table::families;
 
 use super::compare::NEWER_TOKENS;
 use super::pair::{Pair, Words};
+use super::sorted;
 use super::support::{Rng, words};
 use super::syntax::{self, Node};
 
@@ -214,6 +215,8 @@ impl Generator {
                 ["CONFIG", "SET", "list-max-listpack-size", size].map(|w| w.as_bytes().to_vec()).into(),
             );
         }
+        let (limits, large) = sorted::limits(rng);
+        commands.push(limits);
         let opening = OPENINGS.iter().filter(|(group, _)| *group == focus).flat_map(|(_, lines)| *lines);
         let opened = opening.clone().next().is_some();
         commands.extend(opening.filter(|_| !rng.one_in(8)).map(|line| words(line)));
@@ -221,7 +224,13 @@ impl Generator {
         while commands.len() < end {
             let entry = rng.pick(&self.entries);
             if rng.one_in(if entry.group == focus { entry.seldom } else { 8 * entry.seldom }) {
-                commands.push(self.command(entry, rng));
+                let words = self.command(entry, rng);
+                if sorted::is_certain(&words, large) {
+                    commands.push(words);
+                }
+            }
+            if matches!(focus, Group::SortedSet | Group::Geo) && rng.one_in(5) {
+                commands.push(sorted::fill(rng));
             }
             if rng.one_in(if matches!(focus, Group::String | Group::Bitmap | Group::Generic) {
                 4
@@ -289,6 +298,9 @@ fn fill(rng: &mut Rng) -> Words {
     let key = value("key", "", rng);
     if rng.one_in(3) {
         return vec![b"SET".to_vec(), key, value("value", "set", rng)];
+    }
+    if rng.one_in(4) {
+        return sorted::fill(rng);
     }
     if rng.one_in(2) {
         let mut words = vec![b"HSET".to_vec(), key];
@@ -402,7 +414,10 @@ fn spoil(words: &mut Words, names: usize, rng: &mut Rng) {
 }
 
 /// A value for a name of a syntax line.
-fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
+pub fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
+    if let Some(value) = sorted::value(name, command, rng) {
+        return value;
+    }
     let from = match name {
         "id" | "lastid" | "last-id" | "max-deleted-id" | "start" | "end" | "group" | "consumer" | "field"
         | "min-idle-time" | "ms" | "count"

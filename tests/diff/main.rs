@@ -13,6 +13,7 @@ mod generate;
 mod pair;
 mod scripts;
 mod shrink;
+mod sorted;
 mod syntax;
 mod table;
 
