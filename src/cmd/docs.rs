@@ -378,7 +378,9 @@ fn kind_of(name: &str) -> ArgKind {
         "stop",
         "destination-db",
         "maxlen",
+        "frequency",
         "rank",
+        "ttl",
         "timeout",
         "version",
     ];
