@@ -104,9 +104,9 @@ enum Figure {
 fn stats(cx: &ReadCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     let memory = cx.host.memory();
     let databases: Vec<u32> = (0..cx.host.settings().int(P::DATABASES) as u32)
-        .filter(|index| count_keys(cx.all(), *index).0 > 0)
+        .filter(|index| count_keys(cx.all(), *index).keys > 0)
         .collect();
-    let keys: u64 = databases.iter().map(|index| count_keys(cx.all(), *index).0 as u64).sum();
+    let keys: u64 = databases.iter().map(|index| count_keys(cx.all(), *index).keys as u64).sum();
     let figures = figures(&memory, keys);
     out.map(figures.len() + databases.len());
     let (before, after) = figures.split_at(12);

@@ -13,6 +13,7 @@ mod shortest;
 pub use long_double::{FloatError, LongDouble, incr_by_float};
 
 use literal::{DOUBLE, Magnitude};
+use smallvec::SmallVec;
 
 /// Digits that any `u64` arithmetic below can take without overflow.
 const SAFE_DIGITS: usize = 19;
@@ -129,57 +130,181 @@ fn compose(significand: u64, exponent: i64) -> f64 {
     significand as f64 * power(first) * power(exponent - first)
 }
 
-/// Appends a double as Redis's replies have it: an integer without point up to 2^62, else the digits that read
-/// back as the same double, plain or with an exponent (`1e+20`); `inf`, `-inf`, `nan`, and `-0` for minus zero.
-pub fn format_f64(v: f64, out: &mut Vec<u8>) {
-    const INTEGER_MAX: f64 = (1_u64 << 62) as f64;
-    if v.is_nan() {
-        out.extend_from_slice(b"nan");
-    } else if v == 0.0 {
-        out.extend_from_slice(if v.is_sign_negative() { b"-0" } else { b"0" });
-    } else if v.abs() <= INTEGER_MAX && v.trunc() == v {
-        append_i64(out, v as i64);
-    } else {
-        if v < 0.0 {
-            out.push(b'-');
-        }
-        if v.is_infinite() {
-            out.extend_from_slice(b"inf");
-        } else {
-            append_decimal(&shortest::digits(v.abs()), out);
-        }
+/// Reads an end of a range of doubles, which Redis takes more leniently than a score: decimal text with optional sign
+/// and exponent, or `inf`/`infinity` in any case; too large numbers are infinite, too small ones zero. An empty text
+/// is zero, and a text ends at its first NUL byte.
+///
+/// Refused: NaN, hexadecimal numbers, blanks, anything behind the number.
+pub fn parse_bound(b: &[u8]) -> Option<f64> {
+    let text = memchr::memchr(0, b).map_or(b, |end| &b[..end]);
+    if text.is_empty() {
+        return Some(0.0);
+    }
+    match literal::scan(text)?.magnitude {
+        Magnitude::Hex { .. } => None,
+        // The grammar is settled and plain ASCII; the library knows the same words for infinity.
+        Magnitude::Infinite | Magnitude::Decimal { .. } => std::str::from_utf8(text).ok()?.parse().ok(),
     }
 }
 
-/// Lays out digits and exponent: plain while few zeros have to be filled in, else scientific.
-fn append_decimal(decimal: &shortest::Decimal, out: &mut Vec<u8>) {
-    let (digits, exponent) = (decimal.digits(), decimal.exponent);
-    let scientific = exponent + digits.len() as i32 - 1;
-    let zeros = |count: i32| std::iter::repeat_n(b'0', count as usize);
-    if (0..=7).contains(&exponent) {
-        out.extend_from_slice(digits);
-        out.extend(zeros(exponent));
-    } else if exponent < 0 && (exponent > -7 || scientific.abs() < 4) {
-        let point = digits.len() as i32 + exponent;
-        if point > 0 {
-            let (whole, fraction) = digits.split_at(point as usize);
-            out.extend_from_slice(whole);
-            out.push(b'.');
-            out.extend_from_slice(fraction);
-        } else {
-            out.extend_from_slice(b"0.");
-            out.extend(zeros(-point));
-            out.extend_from_slice(digits);
-        }
-    } else {
-        out.push(digits[0]);
-        if digits.len() > 1 {
-            out.push(b'.');
-            out.extend_from_slice(&digits[1..]);
-        }
-        out.extend_from_slice(if scientific < 0 { b"e-" } else { b"e+" });
-        append_i64(out, i64::from(scientific.abs()));
+/// The integer that a double is, up to 2^62 either way, as far as Redis writes such doubles as integers. Minus zero
+/// is zero.
+#[inline]
+pub fn integer_of(v: f64) -> Option<i64> {
+    const INTEGER_MAX: f64 = (1_u64 << 62) as f64;
+    (v.abs() <= INTEGER_MAX && v.trunc() == v).then_some(v as i64)
+}
+
+/// The text of a double.
+#[derive(Clone, Copy)]
+pub struct F64Text {
+    bytes: [u8; F64Text::LEN_MAX],
+    len: u8,
+}
+
+impl F64Text {
+    /// No text is longer: sign, point, five zeros and seventeen digits are the most that is filled in, with and
+    /// without an exponent.
+    const LEN_MAX: usize = 32;
+
+    const fn new() -> F64Text {
+        F64Text { bytes: [0; F64Text::LEN_MAX], len: 0 }
     }
+
+    fn push(&mut self, byte: u8) {
+        self.extend_from_slice(&[byte]);
+    }
+
+    fn extend_from_slice(&mut self, bytes: &[u8]) {
+        let at = usize::from(self.len);
+        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len() as u8;
+    }
+
+    fn push_zeros(&mut self, count: i32) {
+        (0..count).for_each(|_| self.push(b'0'));
+    }
+
+    fn push_int(&mut self, v: i64) {
+        self.extend_from_slice(itoa::Buffer::new().format(v).as_bytes());
+    }
+}
+
+impl std::ops::Deref for F64Text {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+/// A double as Redis's replies have it: an integer without point up to 2^62, else the digits that read back as the
+/// same double, plain or with an exponent (`1e+20`); `inf`, `-inf`, `nan`, and `-0` for minus zero.
+pub fn f64_text(v: f64) -> F64Text {
+    match integer_of(v) {
+        Some(integer) if integer != 0 => {
+            let mut text = F64Text::new();
+            text.push_int(integer);
+            text
+        }
+        _ => f64_digits(v),
+    }
+}
+
+/// A double by its digits alone, large integers too (`1e+10`); else as [`f64_text`].
+pub fn f64_digits(v: f64) -> F64Text {
+    let mut text = F64Text::new();
+    if v.is_sign_negative() && !v.is_nan() {
+        text.push(b'-');
+    }
+    match v.abs() {
+        special if special.is_nan() => text.extend_from_slice(b"nan"),
+        special if special.is_infinite() => text.extend_from_slice(b"inf"),
+        0.0 => text.push(b'0'),
+        v => {
+            let decimal = shortest::digits(v);
+            push_decimal(decimal.digits(), decimal.exponent, &mut text);
+        }
+    }
+    text
+}
+
+/// Appends a double in the form of [`f64_text`].
+pub fn format_f64(v: f64, out: &mut Vec<u8>) {
+    out.extend_from_slice(&f64_text(v));
+}
+
+/// Lays out digits and exponent: plain while few zeros have to be filled in, else scientific.
+fn push_decimal(digits: &[u8], exponent: i32, text: &mut F64Text) {
+    let scientific = exponent + digits.len() as i32 - 1;
+    if (0..=7).contains(&exponent) {
+        text.extend_from_slice(digits);
+        text.push_zeros(exponent);
+    } else if exponent < 0 && (exponent > -7 || scientific.abs() < 4) {
+        push_with_point(digits, exponent, text);
+    } else {
+        push_scientific(digits, scientific, text);
+        text.push_int(i64::from(scientific.abs()));
+    }
+}
+
+/// Digits with a point in or before them.
+fn push_with_point(digits: &[u8], exponent: i32, text: &mut F64Text) {
+    let point = digits.len() as i32 + exponent;
+    if point > 0 {
+        let (whole, fraction) = digits.split_at(point as usize);
+        text.extend_from_slice(whole);
+        text.push(b'.');
+        text.extend_from_slice(fraction);
+    } else {
+        text.extend_from_slice(b"0.");
+        text.push_zeros(-point);
+        text.extend_from_slice(digits);
+    }
+}
+
+/// Digits with a point behind the first, up to the sign of the exponent.
+fn push_scientific(digits: &[u8], exponent: i32, text: &mut F64Text) {
+    text.push(digits[0]);
+    if digits.len() > 1 {
+        text.push(b'.');
+        text.extend_from_slice(&digits[1..]);
+    }
+    text.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
+}
+
+/// A double in seventeen digits as C's `%.17g` has it: without trailing zeros, with an exponent of two digits at least
+/// below 1e-4 and from 1e17 on.
+pub fn f64_text_17(v: f64) -> F64Text {
+    if !v.is_finite() || v == 0.0 {
+        return f64_digits(v);
+    }
+    let mut text = F64Text::new();
+    if v < 0.0 {
+        text.push(b'-');
+    }
+    // The library rounds correctly; its form is always `d.dddde-x`.
+    let rounded = format!("{:.16e}", v.abs());
+    let (digits, exponent) = rounded.split_once('e').unwrap_or((&rounded, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let mut kept: SmallVec<[u8; 24]> = digits.bytes().filter(u8::is_ascii_digit).collect();
+    kept.truncate(kept.iter().rposition(|digit| *digit != b'0').map_or(1, |last| last + 1));
+    let last = exponent - (kept.len() as i32 - 1);
+    match exponent {
+        -4..17 if last >= 0 => {
+            text.extend_from_slice(&kept);
+            text.push_zeros(last);
+        }
+        -4..17 => push_with_point(&kept, last, &mut text),
+        _ => {
+            push_scientific(&kept, exponent, &mut text);
+            if exponent.abs() < 10 {
+                text.push(b'0');
+            }
+            text.push_int(i64::from(exponent.abs()));
+        }
+    }
+    text
 }
 
 /// Reads an amount of memory in bytes as configuration files write it: digits and perhaps a unit in any case.
@@ -443,6 +568,58 @@ mod tests {
     fn doubles_are_written_as_in_redis() {
         for &(value, text) in SCORES {
             assert_eq!(formatted(value), text);
+        }
+    }
+
+    #[test]
+    fn digits_of_doubles() {
+        // As `%.17g` of C has them, and as DEBUG DIGEST of Redis 8.0.6 takes them in.
+        for (value, seventeen, digits) in [
+            (0.1, "0.10000000000000001", "0.1"),
+            (1e20, "1e+20", "1e+20"),
+            (1e10, "10000000000", "1e+10"),
+            (100.0, "100", "100"),
+            (-1e16, "-10000000000000000", "-1e+16"),
+            (1.5, "1.5", "1.5"),
+            (1e-4, "0.0001", "0.0001"),
+            (1e-5, "1.0000000000000001e-05", "0.00001"),
+            (-f64::MAX, "-1.7976931348623157e+308", "-1.7976931348623157e+308"),
+            (0.001220703125, "0.001220703125", "0.001220703125"),
+            (123456789012345678.0, "1.2345678901234568e+17", "123456789012345680"),
+            (f64::INFINITY, "inf", "inf"),
+            (f64::NEG_INFINITY, "-inf", "-inf"),
+            (-0.0, "-0", "-0"),
+            (0.0, "0", "0"),
+        ] {
+            assert_eq!(std::str::from_utf8(&f64_text_17(value)), Ok(seventeen));
+            assert_eq!(std::str::from_utf8(&f64_digits(value)), Ok(digits));
+        }
+        assert_eq!(integer_of(-0.0), Some(0));
+        assert_eq!((integer_of(0.5), integer_of(f64::INFINITY), integer_of(f64::NAN)), (None, None, None));
+        assert_eq!(integer_of(-4611686018427387904.0), Some(-4611686018427387904));
+        assert_eq!(integer_of(4611686018427388928.0), None);
+    }
+
+    /// What ZCOUNT takes on a Redis 8.0.6 server.
+    #[test]
+    fn bounds_are_read_leniently() {
+        for (text, value) in [
+            ("1e400", f64::INFINITY),
+            ("-1e400", f64::NEG_INFINITY),
+            ("1e-400", 0.0),
+            ("", 0.0),
+            ("+5", 5.0),
+            ("5.", 5.0),
+            ("-.5e1", -5.0),
+            ("+inf", f64::INFINITY),
+            ("-Infinity", f64::NEG_INFINITY),
+            ("00005", 5.0),
+            ("7\0junk", 7.0),
+        ] {
+            assert_eq!(parse_bound(text.as_bytes()), Some(value), "{text}");
+        }
+        for text in [" 5", "5 ", "0x1", "nan", "+nan", "1e", "-", "+-5", "--5", "inf5", "(5", "1_0"] {
+            assert_eq!(parse_bound(text.as_bytes()), None, "{text}");
         }
     }
 

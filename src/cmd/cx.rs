@@ -49,6 +49,20 @@ pub fn string_of(block: BlockRef<'_>) -> Result<Payload<'_>, Error> {
     block.string().ok_or(Error::WrongType)
 }
 
+/// What a read met whose time has come, so that its owner clears it away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Met {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// A key.
+    Key,
+    /// Parts of the key's value that the arguments behind it name.
+    NamedParts,
+    /// Any parts of the key's value.
+    Parts,
+}
+
 /// For handlers that read.
 pub struct ReadCx<'a> {
     /// Data.
@@ -61,8 +75,8 @@ pub struct ReadCx<'a> {
     pub counters: &'a Counters,
     /// The time of this turn.
     pub now: Now,
-    /// Set when an expired key was met, so that its owner clears it away.
-    pub met_due: Cell<bool>,
+    /// What was met whose time has come.
+    pub met: Cell<Met>,
 }
 
 /// For handlers that write.
@@ -121,7 +135,7 @@ impl<'a> ReadCx<'a> {
         match self.store(key.hash).find(self.caller.db, key, self.now.ms) {
             Found::Live(block) => Some(block),
             Found::Due => {
-                self.met_due.set(true);
+                self.met.set(Met::Key);
                 None
             }
             Found::Absent => None,

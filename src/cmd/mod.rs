@@ -4,11 +4,13 @@ pub mod cx;
 pub mod docs;
 pub mod generic;
 pub mod geo;
+pub mod hash;
 pub mod hyperloglog;
 #[cfg(test)]
 pub(crate) mod laws;
 pub mod list;
 pub mod set;
+pub mod sorted_set;
 pub mod spec;
 pub mod stream;
 pub mod string;

@@ -123,10 +123,14 @@ pub enum Group {
     List,
     /// Geospatial indexes.
     Geo,
+    /// Hashes.
+    Hash,
     /// Strings that estimate numbers of elements.
     HyperLogLog,
     /// Sets.
     Set,
+    /// Sorted sets.
+    SortedSet,
     /// Logs with consumer groups.
     Stream,
     /// The connection.
@@ -146,8 +150,10 @@ impl Group {
             Group::Bitmap => "bitmap",
             Group::List => "list",
             Group::Geo => "geo",
+            Group::Hash => "hash",
             Group::HyperLogLog => "hyperloglog",
             Group::Set => "set",
+            Group::SortedSet => "sorted-set",
             Group::Stream => "stream",
             Group::Connection => "connection",
             Group::Server => "server",
@@ -162,8 +168,10 @@ impl Group {
             Group::Bitmap => "bitmap",
             Group::List => "list",
             Group::Geo => "geo",
+            Group::Hash => "hash",
             Group::HyperLogLog => "hyperloglog",
             Group::Set => "set",
+            Group::SortedSet => "sortedset",
             Group::Stream => "stream",
             Group::Connection => "connection",
             Group::Server => "",
@@ -251,17 +259,38 @@ impl KeyPart {
     /// Calls `f` with the argument index of each key; `arg` gives the text of an argument.
     #[inline]
     fn for_each<'a>(&self, count: usize, arg: &impl Fn(usize) -> &'a [u8], f: &mut impl FnMut(usize)) {
-        let first = match self.begin {
-            Begin::At(at) => at as usize,
-            Begin::Word(word, from) => match find_word(count, arg, word, from) {
-                Some(at) => at + 1,
-                None => return,
-            },
-            Begin::Option(word, _, others) => match find_option(count, arg, word, others) {
-                Some(at) => at + 1,
-                None => return,
-            },
-        };
+        match (self.begin, self.find) {
+            (Begin::At(at), _) => self.for_each_from(at as usize, count, arg, f),
+            // A word that names one key may be repeated, and it depends on the command which one holds.
+            (Begin::Word(word, from @ 0..), Find::Range { last: 0, .. }) => {
+                let mut from = from;
+                while let Some(at) = find_word(count, arg, word, from) {
+                    self.for_each_from(at + 1, count, arg, f);
+                    from = at as i32 + 1;
+                }
+            }
+            (Begin::Word(word, from), _) => {
+                if let Some(at) = find_word(count, arg, word, from) {
+                    self.for_each_from(at + 1, count, arg, f);
+                }
+            }
+            (Begin::Option(word, _, others), _) => {
+                if let Some(at) = find_option(count, arg, word, others) {
+                    self.for_each_from(at + 1, count, arg, f);
+                }
+            }
+        }
+    }
+
+    /// [`KeyPart::for_each`], where the search begins at `first`.
+    #[inline]
+    fn for_each_from<'a>(
+        &self,
+        first: usize,
+        count: usize,
+        arg: &impl Fn(usize) -> &'a [u8],
+        f: &mut impl FnMut(usize),
+    ) {
         if first >= count {
             return;
         }
@@ -674,6 +703,8 @@ mod tests {
         }
         assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store there"), "there");
         assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store"), "");
+        assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store a asc STORE b"), "a b");
+        assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store store b"), "store b");
         assert_eq!(found(half_behind("RO", "STREAMS", 1), "xread COUNT 2 streams a b 0 0"), "a b");
         assert_eq!(found(half_behind("RO", "STREAMS", 1), "xread streams a"), "");
         let streams = half_behind_options("RO", "STREAMS", 4, &[("COUNT", 1), ("GROUP", 2), ("NOACK", 0)]);

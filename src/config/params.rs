@@ -206,10 +206,10 @@ Memory {
 Encodings {
     /// Most fields of a hash kept in its compact encoding.
     HASH_MAX_LISTPACK_ENTRIES = int("hash-max-listpack-entries", "512", 0, I64)
-        .alias("hash-max-ziplist-entries").later();
+        .alias("hash-max-ziplist-entries");
     /// Most bytes of a field or value of a hash kept in its compact encoding.
     HASH_MAX_LISTPACK_VALUE = memory("hash-max-listpack-value", "64", 0, SIZE)
-        .alias("hash-max-ziplist-value").later();
+        .alias("hash-max-ziplist-value");
     /// Size of one node of a list: elements when positive, from -1 for 4 kilobytes to -5 for 64 kilobytes when negative.
     LIST_MAX_LISTPACK_SIZE = int("list-max-listpack-size", "-2", i32::MIN as i64, I32)
         .alias("list-max-ziplist-size");
@@ -223,10 +223,10 @@ Encodings {
     SET_MAX_LISTPACK_VALUE = int("set-max-listpack-value", "64", 0, I64);
     /// Most members of a sorted set kept in its compact encoding.
     ZSET_MAX_LISTPACK_ENTRIES = int("zset-max-listpack-entries", "128", 0, I64)
-        .alias("zset-max-ziplist-entries").later();
+        .alias("zset-max-ziplist-entries");
     /// Most bytes of a member of a sorted set kept in its compact encoding.
     ZSET_MAX_LISTPACK_VALUE = memory("zset-max-listpack-value", "64", 0, SIZE)
-        .alias("zset-max-ziplist-value").later();
+        .alias("zset-max-ziplist-value");
     /// Bytes at which a HyperLogLog leaves its sparse encoding.
     HLL_SPARSE_MAX_BYTES = memory("hll-sparse-max-bytes", "3000", 0, SIZE);
     /// Bytes of one node of a stream; 0 sets no limit.

@@ -14,7 +14,7 @@ use super::gather::Gather;
 use smallvec::SmallVec;
 
 use crate::base::hash::KeyHash;
-use crate::cmd::cx::{Client, ReadStores, Wish};
+use crate::cmd::cx::{Client, Met, ReadStores, Wish};
 use crate::cmd::spec::{Group, Handler, gate};
 use crate::cmd::table::{RowRef, table};
 use crate::config::P;
@@ -521,7 +521,9 @@ impl Session {
         let Some(store) = local.shared.cells[shard].read() else { return false };
         let before = self.out.buf.len();
         let mut look = args.clone();
-        if door.read(row, ReadStores::One(&store), &self.client.caller, &mut look, &mut self.out) {
+        if door.read(row, ReadStores::One(&store), &self.client.caller, &mut look, &mut self.out)
+            != Met::Nothing
+        {
             // The owner must clear the expired key away: let it answer.
             self.out.buf.truncate(before);
             return false;
@@ -554,7 +556,9 @@ impl Session {
         }
         let before = self.out.buf.len();
         let mut look = args.clone();
-        if door.read(row, ReadStores::Many(&stores), &self.client.caller, &mut look, &mut self.out) {
+        if door.read(row, ReadStores::Many(&stores), &self.client.caller, &mut look, &mut self.out)
+            != Met::Nothing
+        {
             self.out.buf.truncate(before);
             return false;
         }

@@ -1,5 +1,6 @@
 //! Data structures. Floor 1: knows no Redis word.
 pub mod bits;
+pub mod dated;
 pub mod geo;
 pub mod hll;
 pub mod intset;

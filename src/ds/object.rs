@@ -33,7 +33,7 @@ pub enum Packing {
     IntSet,
     /// A listpack of fields and values in turns.
     Hash,
-    /// A listpack of fields, values and deadlines (milliseconds since the epoch; 0: none) in turns.
+    /// A listpack of fields, values and deadlines in turns, in the order of the deadlines (see `dated`).
     HashDeadlines,
     /// A listpack of members and scores in turns, in the order of the scores.
     SortedSet,

@@ -97,6 +97,8 @@ counters! {
     misses,
     /// Keys deleted by expiry.
     expired_keys,
+    /// Parts of values (fields of hashes) deleted because their deadlines had come.
+    expired_subkeys,
     /// Changes since the last save.
     dirty,
     /// Error replies.

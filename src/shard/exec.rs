@@ -1,12 +1,13 @@
 //! The one door: only this file calls handlers. It times them, counts them and writes their refusals.
 use std::cell::Cell as StdCell;
 
-use crate::cmd::cx::{Caller, Client, ConnCx, ReadCx, ReadStores, WriteCx, WriteStores};
+use crate::cmd::cx::{Caller, Client, ConnCx, Met, ReadCx, ReadStores, WriteCx, WriteStores};
 use crate::cmd::spec::{Done, Handler};
 use crate::cmd::table::RowRef;
 use crate::host::{Counters, Host};
 use crate::rt::sys::cycles;
-use crate::store::{Now, Store};
+use crate::store::{Now, PARTS_STEP, Store};
+use crate::types::hash;
 use crate::wire::{Args, Error, Key, Out};
 
 /// The door, as the executing shard has it.
@@ -61,7 +62,7 @@ impl<'a> Door<'a> {
         self.refuse(error, out);
     }
 
-    /// Runs a reading command. `true`: it met a key whose time has come.
+    /// Runs a reading command; returns what it met whose time has come.
     #[inline(always)]
     pub fn read(
         &self,
@@ -70,13 +71,13 @@ impl<'a> Door<'a> {
         caller: &Caller,
         args: &mut Args<'_>,
         out: &mut Out,
-    ) -> bool {
+    ) -> Met {
         let Handler::Read(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let (host, counters) = (self.host, self.counters);
         let now = self.now.with_no_touch(caller.no_touch);
-        let cx = ReadCx { stores, caller, host, counters, now, met_due: StdCell::new(false) };
+        let cx = ReadCx { stores, caller, host, counters, now, met: StdCell::default() };
         self.pass(row, out, |out| handler(&cx, args, out));
-        cx.met_due.get()
+        cx.met.get()
     }
 
     /// Runs a writing command.
@@ -114,8 +115,9 @@ impl<'a> Door<'a> {
         if matches!(row.spec.handler, Handler::Write(_)) {
             return self.write(row, WriteStores::One(store), caller, args, out);
         }
-        if self.read(row, ReadStores::One(store), caller, args, out) {
-            for_keys(row, args, |key| store.clear_due(caller.db, key));
+        let met = self.read(row, ReadStores::One(store), caller, args, out);
+        if met != Met::Nothing {
+            for_keys(row, args, |at, key| clear(store, caller.db, key, met, args, at));
         }
     }
 
@@ -132,19 +134,32 @@ impl<'a> Door<'a> {
             return self.write(row, WriteStores::Many(stores), caller, args, out);
         }
         let shared: Vec<Option<&Store>> = stores.iter().map(|s| s.as_deref()).collect();
-        if self.read(row, ReadStores::Many(&shared), caller, args, out) {
+        let met = self.read(row, ReadStores::Many(&shared), caller, args, out);
+        if met != Met::Nothing {
             let shards = stores.len();
-            for_keys(row, args, |key| {
+            for_keys(row, args, |at, key| {
                 if let Some(store) = stores[key.hash.shard(shards)].as_deref_mut() {
-                    store.clear_due(caller.db, key);
+                    clear(store, caller.db, key, met, args, at);
                 }
             });
         }
     }
 }
 
-/// Hands those keys of a command to `clear` whose time may have come, as Redis deletes them when a read meets them.
+/// Hands the keys of a command to `f`, with the indexes of their arguments.
 #[cold]
-fn for_keys(row: RowRef, args: &Args<'_>, mut clear: impl FnMut(Key<'_>)) {
-    row.spec.for_each_key(args.count(), |at| args.get(at), |index| clear(Key::new(args.get(index))));
+fn for_keys(row: RowRef, args: &Args<'_>, mut f: impl FnMut(usize, Key<'_>)) {
+    row.spec.for_each_key(args.count(), |at| args.get(at), |index| f(index, Key::new(args.get(index))));
+}
+
+/// Deletes what a read met of a key whose time has come, as Redis deletes it. `at` is the key's argument.
+fn clear(store: &mut Store, db: u32, key: Key<'_>, met: Met, args: &Args<'_>, at: usize) {
+    match met {
+        Met::Nothing => {}
+        Met::Key => store.clear_due(db, key),
+        Met::NamedParts => hash::clear_due(store, db, key, (at + 1..args.count()).map(|at| args.get(at))),
+        Met::Parts => {
+            store.expire_parts(db, key, PARTS_STEP);
+        }
+    }
 }

@@ -11,6 +11,8 @@ pub struct Db {
     pub table: Dash<Block>,
     /// How many of them have a deadline.
     pub deadlines: usize,
+    /// How many of them have a value with parts that have deadlines.
+    pub dated_parts: usize,
     /// Where the expiry cycle goes on.
     pub(super) due_at: crate::ds::raw::dash::DueAt,
 }
@@ -39,14 +41,37 @@ pub enum DeadlineChange {
     Delete,
 }
 
-impl Db {
-    fn note(&mut self, before: Option<u64>, after: Option<u64>) {
-        self.deadlines = self.deadlines + usize::from(after.is_some()) - usize::from(before.is_some());
+/// Which deadlines a key has; a missing key has none.
+#[derive(Clone, Copy, Default, PartialEq)]
+pub(super) struct Dated {
+    key: bool,
+    parts: bool,
+}
+
+impl Dated {
+    #[inline]
+    pub fn of(block: BlockRef<'_>) -> Dated {
+        Dated { key: block.deadline_ms().is_some(), parts: block.parts_wake_ms().is_some() }
     }
 
-    fn take(slot: Slot<'_, Block>, deadlines: &mut usize) -> Block {
-        *deadlines -= usize::from(slot.view().deadline_ms().is_some());
-        slot.remove()
+    /// That of the key alone.
+    #[inline]
+    fn of_key(deadline_ms: Option<u64>) -> Dated {
+        Dated { key: deadline_ms.is_some(), parts: false }
+    }
+
+    #[inline]
+    pub fn has_parts(self) -> bool {
+        self.parts
+    }
+}
+
+impl Db {
+    /// Counts a key whose deadlines changed.
+    #[inline]
+    pub(super) fn note(&mut self, before: Dated, after: Dated) {
+        self.deadlines = self.deadlines + usize::from(after.key) - usize::from(before.key);
+        self.dated_parts = self.dated_parts + usize::from(after.parts) - usize::from(before.parts);
     }
 }
 
@@ -124,7 +149,8 @@ impl Store {
         let base = self.dbs[db as usize].as_deref_mut()?;
         let slot = base.table.slot(key.hash, key.bytes)?;
         let effect = if is_due(slot.view(), now_ms) { Effect::Expired } else { effect };
-        let block = Db::take(slot, &mut base.deadlines);
+        let block = slot.remove();
+        base.note(Dated::of(block.view()), Dated::default());
         self.settle(db, key, effect);
         Some((block, effect))
     }
@@ -146,8 +172,9 @@ impl Store {
         let base = self.db_mut(db);
         let Some(mut slot) = base.table.slot(key.hash, key.bytes) else {
             let deadline = if let Ttl::At(ms) = ttl { Some(ms) } else { None };
-            base.table.insert(key.hash, Block::new(key.bytes, value, deadline, now.fresh(), marks));
-            base.note(None, deadline);
+            let block = Block::new(key.bytes, value, deadline, now.fresh(), marks);
+            base.note(Dated::default(), Dated::of(block.view()));
+            base.table.insert(key.hash, block);
             return self.settle(db, key, Effect::Written);
         };
         let before = slot.view().deadline_ms();
@@ -168,8 +195,10 @@ impl Store {
             slot.view_mut().set_marks(marks);
             slot.view().touch(access);
         } else {
-            let old = slot.replace(Block::new(key.bytes, value, after, access, marks));
-            base.note(before, after);
+            let block = Block::new(key.bytes, value, after, access, marks);
+            let after = Dated::of(block.view());
+            let old = slot.replace(block);
+            base.note(Dated::of(old.view()), after);
             self.discard(old);
         }
         self.settle(db, key, Effect::Written);
@@ -179,7 +208,7 @@ impl Store {
     pub fn place(&mut self, db: u32, key: Key<'_>, block: Block) {
         debug_assert_eq!(block.view().key(), key.bytes);
         let base = self.db_mut(db);
-        let deadline = block.view().deadline_ms();
+        let after = Dated::of(block.view());
         let old = match base.table.slot(key.hash, key.bytes) {
             Some(mut slot) => Some(slot.replace(block)),
             None => {
@@ -187,7 +216,7 @@ impl Store {
                 None
             }
         };
-        base.note(old.as_ref().and_then(|old| old.view().deadline_ms()), deadline);
+        base.note(old.as_ref().map_or(Dated::default(), |old| Dated::of(old.view())), after);
         if let Some(old) = old {
             self.discard(old);
         }
@@ -272,7 +301,8 @@ impl Store {
         let moved = after.is_some_and(|ms| slot.move_deadline(ms));
         if !moved && before != after {
             slot.update(|block| block.with_deadline(after));
-            base.note(before, after);
+            // Its parts stay as they are.
+            base.note(Dated::of_key(before), Dated::of_key(after));
         }
         self.settle(db, key, Effect::Deadline);
         Some(change)

@@ -2,7 +2,7 @@
 //!
 //! Must stay true: whatever an editor did to its key is settled once, when the edit ends; an edit that reports no
 //! change settles nothing; a container never stays empty (who empties it removes the key).
-use super::db::is_due;
+use super::db::{Dated, is_due};
 use super::{Effect, Now, Store};
 use crate::config::Settings;
 use crate::ds::object::{Kind, Object, Packing};
@@ -28,6 +28,7 @@ pub struct Editor<'a> {
     now: Now,
     settings: &'a Settings,
     changes: u64,
+    expired: u64,
     /// A value that was replaced, to be freed by the store.
     replaced: Option<Block>,
 }
@@ -83,6 +84,12 @@ impl<'a> Editor<'a> {
     #[inline]
     pub fn changed(&mut self, parts: usize) {
         self.changes += parts as u64;
+    }
+
+    /// Reports `parts` that were deleted because their deadlines had come.
+    #[inline]
+    pub fn expired(&mut self, parts: usize) {
+        self.expired += parts as u64;
     }
 
     /// The large container.
@@ -176,12 +183,23 @@ impl Store {
     /// `edit` did to it. One lookup, unless the key has to be made.
     #[inline]
     pub fn edit<T>(&mut self, db: u32, key: Key<'_>, edit: impl FnOnce(&mut Editor<'_>) -> T) -> T {
-        let now = self.now;
+        self.edit_at(self.now, db, key, edit)
+    }
+
+    /// [`Store::edit`] without a mark that the key was used.
+    pub fn edit_unused<T>(&mut self, db: u32, key: Key<'_>, edit: impl FnOnce(&mut Editor<'_>) -> T) -> T {
+        self.edit_at(self.now.with_no_touch(true), db, key, edit)
+    }
+
+    #[inline]
+    fn edit_at<T>(&mut self, now: Now, db: u32, key: Key<'_>, edit: impl FnOnce(&mut Editor<'_>) -> T) -> T {
         let found =
             self.dbs[db as usize].as_deref_mut().and_then(|base| base.table.slot(key.hash, key.bytes));
+        let mut before = Dated::default();
         let place = match found {
             Some(slot) if !is_due(slot.view(), now.ms) => {
                 now.mark_use(slot.view());
+                before = Dated::of(slot.view());
                 Place::Table(slot)
             }
             Some(_) => {
@@ -190,33 +208,38 @@ impl Store {
             }
             None => Place::Made(None),
         };
-        let mut editor = Editor { place, key, now, settings: &self.settings, changes: 0, replaced: None };
+        let settings = &self.settings;
+        let mut editor = Editor { place, key, now, settings, changes: 0, expired: 0, replaced: None };
         let result = edit(&mut editor);
-        let Editor { place, changes, replaced, .. } = editor;
-        let mut gone = replaced;
-        let mut effect = Effect::Written;
-        match place {
-            Place::Table(_) | Place::Made(None) => {}
-            Place::Made(Some(block)) => {
-                let base = self.dbs[db as usize].get_or_insert_default();
-                base.table.insert(key.hash, block);
-            }
-            Place::Removed(slot) => {
-                effect = Effect::Deleted;
-                let block = slot.remove();
-                if let Some(base) = self.dbs[db as usize].as_deref_mut()
-                    && block.view().deadline_ms().is_some()
-                {
-                    base.deadlines -= 1;
+        let Editor { place, changes, expired, replaced, .. } = editor;
+        let removed = matches!(place, Place::Removed(_));
+        let (after, gone) = match place {
+            Place::Table(mut slot) => {
+                let after = Dated::of(slot.view());
+                if after.has_parts() {
+                    slot.note_wake();
                 }
-                gone = Some(block);
+                (after, replaced)
             }
+            Place::Made(None) => (before, replaced),
+            Place::Made(Some(block)) => {
+                let after = Dated::of(block.view());
+                self.db_mut(db).table.insert(key.hash, block);
+                (after, replaced)
+            }
+            Place::Removed(slot) => (Dated::default(), Some(slot.remove())),
+        };
+        if before != after {
+            self.db_mut(db).note(before, after);
         }
         if let Some(block) = gone {
             self.discard(block);
         }
-        if changes > 0 {
-            self.settle_many(db, key, effect, changes);
+        if expired > 0 {
+            self.settle_many(db, key, Effect::PartsExpired, expired);
+        }
+        if changes > 0 || (removed && expired > 0) {
+            self.settle_many(db, key, if removed { Effect::Deleted } else { Effect::Written }, changes);
         }
         result
     }

@@ -10,6 +10,7 @@ mod now;
 use std::sync::Arc;
 
 use db::Db;
+pub use expire::PARTS_STEP;
 pub use now::{Now, Uses};
 
 use crate::config::{P, Settings};
@@ -33,6 +34,8 @@ pub enum Effect {
     Deadline,
     /// The key was deleted because its deadline had come.
     Expired,
+    /// Parts of the value were deleted because their deadlines had come.
+    PartsExpired,
 }
 
 /// The data of one shard.
@@ -157,17 +160,30 @@ impl Store {
     /// [`Store::settle`] for a change of `changes` parts of a value.
     #[inline]
     fn settle_many(&mut self, _db: u32, _key: Key<'_>, effect: Effect, changes: u64) {
-        if effect == Effect::Expired {
-            self.counters.expired_keys.add(1);
-        } else {
-            self.counters.dirty.add(changes);
+        match effect {
+            Effect::Expired => self.counters.expired_keys.add(1),
+            Effect::PartsExpired => self.counters.expired_subkeys.add(changes),
+            Effect::Written | Effect::Deleted | Effect::Deadline => self.counters.dirty.add(changes),
         }
     }
 }
 
-/// Keys of database `index`, and how many of them have a deadline, in all the stores.
-pub fn count_keys<'a>(stores: impl Iterator<Item = &'a Store>, index: u32) -> (usize, usize) {
-    stores
-        .filter_map(|store| store.db(index))
-        .fold((0, 0), |(keys, deadlines), db| (keys + db.table.len(), deadlines + db.deadlines))
+/// How many keys there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyCounts {
+    /// All.
+    pub keys: usize,
+    /// Those that have a deadline.
+    pub deadlines: usize,
+    /// Those whose value has parts with deadlines.
+    pub dated_parts: usize,
+}
+
+/// Counts the keys of database `index` in all the stores.
+pub fn count_keys<'a>(stores: impl Iterator<Item = &'a Store>, index: u32) -> KeyCounts {
+    stores.filter_map(|store| store.db(index)).fold(KeyCounts::default(), |counts, db| KeyCounts {
+        keys: counts.keys + db.table.len(),
+        deadlines: counts.deadlines + db.deadlines,
+        dated_parts: counts.dated_parts + db.dated_parts,
+    })
 }

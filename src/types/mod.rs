@@ -7,6 +7,8 @@
 //!
 //! Must stay true: only an edit changes a form, never a read; a container that becomes empty takes its key along, unless
 //! it is a stream; the limits are those of Redis, so that OBJECT ENCODING tells the same.
+pub mod hash;
 pub mod list;
 pub mod set;
+pub mod sorted_set;
 pub mod stream;

@@ -155,8 +155,7 @@ impl Out {
 
     /// A float.
     pub fn double(&mut self, v: f64) {
-        let mut text = Vec::with_capacity(24);
-        num::format_f64(v, &mut text);
+        let text = num::f64_text(v);
         if self.is3() { self.line(b',', &text) } else { self.bulk(&text) }
     }
 

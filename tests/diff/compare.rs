@@ -10,7 +10,7 @@ type Reply = (Value, Vec<u8>);
 enum Rule {
     /// The elements may come in any order.
     AnyOrder,
-    /// Numbers may differ by this much, for clocks that are read at different times.
+    /// Numbers, also those in arrays, may differ by this much, for clocks that are read at different times.
     Near(i64),
     /// Equal but for the times and ages of deliveries and consumers, which may differ by [`CLOCK_SLACK_MS`].
     Deliveries,
@@ -28,6 +28,11 @@ const CLOCK_SLACK_MS: u64 = 5000;
 /// Commands whose replies depend on more than the commands before.
 const RULES: &[(&str, Rule)] = &[
     ("keys", Rule::AnyOrder),
+    ("hgetall", Rule::AnyOrder),
+    ("hkeys", Rule::AnyOrder),
+    ("hvals", Rule::AnyOrder),
+    ("hscan", Rule::Walk),
+    ("hrandfield", Rule::Size),
     ("smembers", Rule::AnyOrder),
     ("spop", Rule::Size),
     ("sinter", Rule::AnyOrder),
@@ -40,6 +45,10 @@ const RULES: &[(&str, Rule)] = &[
     ("pttl", Rule::Near(5000)),
     ("expiretime", Rule::Near(5)),
     ("pexpiretime", Rule::Near(5000)),
+    ("httl", Rule::Near(5)),
+    ("hpttl", Rule::Near(5000)),
+    ("hexpiretime", Rule::Near(5)),
+    ("hpexpiretime", Rule::Near(5000)),
     ("randomkey", Rule::Kind),
     ("time", Rule::Kind),
     ("info", Rule::Kind),
@@ -125,7 +134,19 @@ impl Rule {
             ) => same_kind && ours.len() == theirs.len(),
             // The negative ones mean something.
             (Rule::Near(much), Value::Int(ours), Value::Int(theirs)) => {
-                *ours >= 0 && *theirs >= 0 && ours.abs_diff(*theirs) <= much as u64
+                ours == theirs || *ours >= 0 && *theirs >= 0 && ours.abs_diff(*theirs) <= much as u64
+            }
+            (Rule::Near(_), Value::Array(ours), Value::Array(theirs)) => {
+                ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(a, b)| self.allows(a, b))
+            }
+            (Rule::AnyOrder, Value::Map(ours), Value::Map(theirs)) => {
+                let sorted = |pairs: &[(Value, Value)]| {
+                    let mut texts: Vec<_> =
+                        pairs.iter().map(|(k, v)| (k.text().to_vec(), v.text().to_vec())).collect();
+                    texts.sort();
+                    texts
+                };
+                sorted(ours) == sorted(theirs)
             }
             (Rule::Deliveries, ours, theirs) => same_deliveries(ours, theirs, false),
             (Rule::Kind | Rule::Size, ours, _) => !ours.is_error() && same_kind,
@@ -176,6 +197,9 @@ fn rules_allow_what_they_say_and_no_more() {
     assert!(Rule::Near(1).allows(&Value::Int(7), &Value::Int(8)));
     assert!(!Rule::Near(1).allows(&Value::Int(7), &Value::Int(9)));
     assert!(!Rule::Near(1).allows(&Value::Int(-1), &Value::Int(-2)));
+    let ints = |ints: &[i64]| Value::Array(ints.iter().map(|n| Value::Int(*n)).collect());
+    assert!(Rule::Near(1).allows(&ints(&[-2, 7]), &ints(&[-2, 8])));
+    assert!(!Rule::Near(1).allows(&ints(&[-2, 7]), &ints(&[-1, 7])));
     assert!(!Rule::Kind.allows(&Value::Null, &Value::Int(1)));
     let delivery = |name: &str, time, count| {
         let entry = vec![Value::Bulk(b"1-1".to_vec()), Value::Int(time), Value::Int(count)];

@@ -104,6 +104,8 @@ const TEXTS: &[&str] = &[
     "this text is too long for the short encoding of strings: 44",
     "exactly forty-four bytes long, no less or mo.",
 ];
+/// Fields of hashes.
+const FIELDS: &[&str] = &["f0", "f1", "f2", "f3", "f4", "1", "-7", "012", "", "f5"];
 /// Short and few, so that sets have some in common; now and then too long for a listpack.
 const MEMBERS: &[&str] = &[
     "0",
@@ -268,6 +270,9 @@ impl Generator {
         let names = words.len();
         emit(&entry.syntax, entry, rng, &mut words);
         count_keys(&mut words, rng);
+        if !rng.one_in(8) {
+            fit_count(&mut words, entry.name);
+        }
         if rng.one_in(15) {
             spoil(&mut words, names, rng);
         }
@@ -282,8 +287,15 @@ impl Generator {
 /// A command that gives a key a value.
 fn fill(rng: &mut Rng) -> Words {
     let key = value("key", "", rng);
-    if rng.one_in(2) {
+    if rng.one_in(3) {
         return vec![b"SET".to_vec(), key, value("value", "set", rng)];
+    }
+    if rng.one_in(2) {
+        let mut words = vec![b"HSET".to_vec(), key];
+        for _ in 0..1 + rng.below(6) {
+            words.extend([value("field", "hset", rng), value("value", "hset", rng)]);
+        }
+        return words;
     }
     let mut words = vec![b"SADD".to_vec(), key];
     // Mostly integers, or all of them.
@@ -359,6 +371,15 @@ fn count_keys(words: &mut Words, rng: &mut Rng) {
     words[at] = if rng.one_in(12) { value("count", "", rng) } else { count.to_string().into_bytes() };
 }
 
+/// Makes the number behind FIELDS that of the fields that follow.
+fn fit_count(words: &mut Words, command: &str) {
+    if let Some(at) = words.iter().position(|word| word == b"FIELDS") {
+        let step = if command == "hsetex" { 2 } else { 1 };
+        let fields = words.len().saturating_sub(at + 2) / step;
+        words[at + 1] = fields.to_string().into_bytes();
+    }
+}
+
 /// Puts one of the first keys in the place of another.
 fn keep_few_keys(word: &mut Vec<u8>) {
     if let Some(at) = KEYS.iter().position(|key| !key.is_empty() && key.as_bytes() == word) {
@@ -405,6 +426,9 @@ fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
         "seconds" | "milliseconds" => &["0", "-1", "-100"],
         "unix-time-seconds" => UNIX_SECONDS,
         "unix-time-milliseconds" => UNIX_MILLISECONDS,
+        "field" if rng.one_in(20) => return long_text(rng),
+        "field" => FIELDS,
+        "pattern" if command == "hscan" => &["*", "f*", "f[0-2]", "1", "none"],
         "pattern" => PATTERNS,
         "type" => TYPES,
         "encoding" => ENCODINGS,
@@ -415,7 +439,7 @@ fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
         "element" | "pivot" => return rng.pick(ELEMENTS).as_bytes().to_vec(),
         "bit" => &["0", "1", "0", "1", "2", "-1", "x"],
         "offset" => OFFSETS,
-        "increment" if command == "incrbyfloat" && rng.one_in(2) => FLOATS,
+        "increment" if command.ends_with("incrbyfloat") && rng.one_in(2) => FLOATS,
         "member" if rng.one_in(40) => return long_text(rng),
         "member" => MEMBERS,
         // Whoever goes on somewhere sees what the server's own order has there.

@@ -8,14 +8,17 @@
 use sha1::{Digest as _, Sha1};
 
 use super::object::stored;
+use crate::base::num;
 use crate::cmd::cx::ReadCx;
 use crate::cmd::spec::Done;
 use crate::cmd::string::with_text;
 use crate::ds::object::Kind;
 use crate::ds::raw::block::BlockRef;
 use crate::ds::stream::{Log, StreamId};
+use crate::types::hash::{Field, HashRef};
 use crate::types::list::ListRef;
 use crate::types::set::SetRef;
+use crate::types::sorted_set::SortedSetRef;
 use crate::types::stream;
 use crate::wire::{Args, Out};
 
@@ -64,8 +67,17 @@ impl Digest {
             with_text(Some(string), |text| self.mix(text));
         } else if let Ok(list) = ListRef::of(block) {
             list.for_each(|element| element.with_text(|text| self.mix(text)));
+        } else if let Some(set) = SortedSetRef::of_value(block.value()) {
+            for (member, score) in set.iter() {
+                let mut pair = Digest::default();
+                member.with_text(|text| pair.mix(text));
+                pair.mix(&num::f64_digits(score));
+                self.add(&pair.0);
+            }
         } else if let Ok(set) = SetRef::of(block) {
             set.for_each(&mut |member| member.with_text(|text| self.add(text)));
+        } else if let Ok(hash) = HashRef::of(block) {
+            hash.for_each(|field| self.add(&field_digest(&field).0));
         } else if let Ok(stream) = stream::of(block) {
             self.mix_entries(&stream.log);
         }
@@ -84,6 +96,17 @@ impl Digest {
             }
         }
     }
+}
+
+/// The digest of a field: name, value, whether it has a deadline.
+fn field_digest(field: &Field<'_>) -> Digest {
+    let mut digest = Digest::default();
+    field.name.with_text(|name| digest.mix(name));
+    field.value.with_text(|value| digest.mix(value));
+    if field.deadline_ms.is_some() {
+        digest.add(b"!!hexpire!!");
+    }
+    digest
 }
 
 /// The digest of key and value.

@@ -4,7 +4,7 @@
 //! background.
 use super::{int_arg, type_name};
 use crate::base::{glob, rng::Rng};
-use crate::cmd::cx::{ReadCx, WriteCx, db_index};
+use crate::cmd::cx::{Met, ReadCx, WriteCx, db_index};
 use crate::cmd::spec::Done;
 use crate::ds::raw::block::BlockRef;
 use crate::ds::raw::dash::ScanAt;
@@ -172,7 +172,7 @@ pub fn dbsize(cx: &ReadCx<'_>, _args: &mut Args<'_>, out: &mut Out) -> Done {
 fn is_live(cx: &ReadCx<'_>, block: BlockRef<'_>) -> bool {
     let live = block.deadline_ms().is_none_or(|at| at > cx.now.ms);
     if !live {
-        cx.met_due.set(true);
+        cx.met.set(Met::Key);
     }
     live
 }

@@ -313,7 +313,7 @@ mod tests {
                     let stores: Vec<_> = self.stores.iter().map(Some).collect();
                     let stores = ReadStores::Many(&stores);
                     let now = now.with_no_touch(caller.no_touch);
-                    f(&ReadCx { stores, caller, host, counters, now, met_due: Cell::new(false) }, args, out)
+                    f(&ReadCx { stores, caller, host, counters, now, met: Cell::default() }, args, out)
                 }
                 Handler::Write(f) => {
                     let mut stores: Vec<_> = self.stores.iter_mut().map(Some).collect();

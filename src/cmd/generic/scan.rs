@@ -65,7 +65,8 @@ pub struct ElementFilter<'a> {
 }
 
 impl<'a> ElementFilter<'a> {
-    const ALL: ElementFilter<'static> = ElementFilter { pattern: None, count: 10 };
+    /// Without options.
+    pub const ALL: ElementFilter<'static> = ElementFilter { pattern: None, count: 10 };
 
     /// Reads one of the options that all walks have. `false`: the next argument is none of them.
     ///

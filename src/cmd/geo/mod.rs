@@ -1,21 +1,20 @@
 //! Geospatial indexes: rows, and what the handlers of the family share.
 //!
 //! An index is a sorted set whose scores are geohashes (`ds::geo`). Everything here works on [`Places`], the little
-//! that the family wants from a sorted set; reaching the stored set is the business of the handlers that
-//! [`rows`] is given.
+//! that the family wants from a sorted set; the handlers reach the stored set.
 //!
 //! Must stay true: a set is looked up, and its type checked, before arguments are read, except by GEOADD and
 //! GEODIST; a search tells its mistakes in the order in which the arguments stand.
 pub mod add;
 #[cfg(test)]
 mod fake;
+mod handlers;
 pub mod query;
 pub mod search;
 
 use std::ops::ControlFlow;
 
-use super::cx::{ReadCx, WriteCx};
-use super::spec::{Done, Group::Geo as G, KeyPart, Spec, flag, key, keys};
+use super::spec::{Group::Geo as G, KeyPart, Spec, flag, key, key_behind, keys};
 use crate::base::num;
 use crate::ds::geo::Point;
 use crate::ds::geo::distance::{Unit, append_distance, distance_m};
@@ -36,43 +35,25 @@ pub trait Places {
     ) -> ControlFlow<()>;
 }
 
-/// A handler that reads.
-pub type ReadFn = fn(&ReadCx<'_>, &mut Args<'_>, &mut Out) -> Done;
-/// A handler that writes.
-pub type WriteFn = fn(&mut WriteCx<'_>, &mut Args<'_>, &mut Out) -> Done;
-
-/// The handlers, by the command's name.
-#[derive(Clone, Copy)]
-#[expect(missing_docs, reason = "each is called as its command")]
-pub struct Handlers {
-    pub geoadd: WriteFn,
-    pub geodist: ReadFn,
-    pub geohash: ReadFn,
-    pub geopos: ReadFn,
-    pub georadius: WriteFn,
-    pub georadius_ro: ReadFn,
-    pub georadiusbymember: WriteFn,
-    pub georadiusbymember_ro: ReadFn,
-    pub geosearch: ReadFn,
-    pub geosearchstore: WriteFn,
-}
-
 const RADIUS_COST: &str = "O(N+log(M)) where N is the number of members in the square around the circle and M is the number of members of the index.";
 const SEARCH_COST: &str = "O(N+log(M)) where N is the number of members in the grid cells around the area and M is the number of members of the index.";
 const EACH_COST: &str = "O(1) for each member.";
 
+/// Where GEORADIUS searches and may store.
+const RADIUS_KEYS: &[KeyPart] =
+    &[key("RO access", 1), key_behind("OW update", "STORE", 6), key_behind("OW update", "STOREDIST", 6)];
+/// Where GEORADIUSBYMEMBER searches and may store.
+const BY_MEMBER_KEYS: &[KeyPart] =
+    &[key("RO access", 1), key_behind("OW update", "STORE", 5), key_behind("OW update", "STOREDIST", 5)];
 /// Where GEOSEARCHSTORE stores and searches.
 const STORE_KEYS: &[KeyPart] = &[key("OW update", 1), key("RO access", 2)];
 
-/// The rows, with their handlers.
-pub const fn rows(handlers: Handlers) -> [Spec; 10] {
-    let [radius, radius_ro, by_member, by_member_ro] = radius_rows(handlers);
-    let [search, search_store] = search_rows(handlers);
-    [
+/// The rows.
+pub const COMMANDS: &[Spec] = &[
         Spec::write(
             "geoadd",
             "key [NX|XX] [CH] longitude latitude member [longitude latitude member ...]",
-            handlers.geoadd,
+            handlers::geoadd,
         )
         .doc(
             G,
@@ -82,41 +63,30 @@ pub const fn rows(handlers: Handlers) -> [Spec; 10] {
         .cost("O(log(N)) for each member added, where N is the number of members of the index.")
         .keys(keys::UPDATE)
         .with(flag::DENYOOM),
-        Spec::read("geodist", "key member1 member2 [M|KM|FT|MI]", handlers.geodist)
+        Spec::read("geodist", "key member1 member2 [M|KM|FT|MI]", handlers::geodist)
             .doc(G, "3.2.0", "Returns the distance between two members of a geospatial index.")
             .keys(keys::READ),
-        Spec::read("geohash", "key [member [member ...]]", handlers.geohash)
+        Spec::read("geohash", "key [member [member ...]]", handlers::geohash)
             .doc(G, "3.2.0", "Returns the places of members of a geospatial index as geohash texts.")
             .cost(EACH_COST)
             .keys(keys::READ),
-        Spec::read("geopos", "key [member [member ...]]", handlers.geopos)
+        Spec::read("geopos", "key [member [member ...]]", handlers::geopos)
             .doc(G, "3.2.0", "Returns the longitudes and latitudes of members of a geospatial index.")
             .cost(EACH_COST)
             .keys(keys::READ),
-        radius,
-        radius_ro,
-        by_member,
-        by_member_ro,
-        search,
-        search_store,
-    ]
-}
-
-const fn radius_rows(handlers: Handlers) -> [Spec; 4] {
-    [
         Spec::write(
             "georadius",
             "key longitude latitude radius M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC|DESC] [STORE key|STOREDIST key]",
-            handlers.georadius,
+            handlers::georadius,
         )
         .doc(G, "3.2.0", "Finds or stores the members of a geospatial index within a distance of a place; superseded by GEOSEARCH and GEOSEARCHSTORE.")
         .cost(RADIUS_COST)
-        .keys(keys::READ)
+        .keys(RADIUS_KEYS)
         .with(flag::DENYOOM | flag::MOVABLEKEYS),
         Spec::read(
             "georadius_ro",
             "key longitude latitude radius M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC|DESC]",
-            handlers.georadius_ro,
+            handlers::georadius_ro,
         )
         .doc(G, "3.2.10", "Finds the members of a geospatial index within a distance of a place; superseded by GEOSEARCH.")
         .cost(RADIUS_COST)
@@ -124,29 +94,24 @@ const fn radius_rows(handlers: Handlers) -> [Spec; 4] {
         Spec::write(
             "georadiusbymember",
             "key member radius M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC|DESC] [STORE key|STOREDIST key]",
-            handlers.georadiusbymember,
+            handlers::georadiusbymember,
         )
         .doc(G, "3.2.0", "Finds or stores the members of a geospatial index within a distance of a member; superseded by GEOSEARCH and GEOSEARCHSTORE.")
         .cost(RADIUS_COST)
-        .keys(keys::READ)
+        .keys(BY_MEMBER_KEYS)
         .with(flag::DENYOOM | flag::MOVABLEKEYS),
         Spec::read(
             "georadiusbymember_ro",
             "key member radius M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC|DESC]",
-            handlers.georadiusbymember_ro,
+            handlers::georadiusbymember_ro,
         )
         .doc(G, "3.2.10", "Finds the members of a geospatial index within a distance of a member; superseded by GEOSEARCH.")
         .cost(RADIUS_COST)
         .keys(keys::READ),
-    ]
-}
-
-const fn search_rows(handlers: Handlers) -> [Spec; 2] {
-    [
         Spec::read(
             "geosearch",
             "key <FROMMEMBER member|FROMLONLAT longitude latitude> <BYRADIUS radius <M|KM|FT|MI>|BYBOX width height <M|KM|FT|MI>> [ASC|DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]",
-            handlers.geosearch,
+            handlers::geosearch,
         )
         .doc(G, "6.2.0", "Finds the members of a geospatial index in a circle or a rectangle.")
         .cost(SEARCH_COST)
@@ -154,14 +119,13 @@ const fn search_rows(handlers: Handlers) -> [Spec; 2] {
         Spec::write(
             "geosearchstore",
             "destination source <FROMMEMBER member|FROMLONLAT longitude latitude> <BYRADIUS radius <M|KM|FT|MI>|BYBOX width height <M|KM|FT|MI>> [ASC|DESC] [COUNT count [ANY]] [STOREDIST]",
-            handlers.geosearchstore,
+            handlers::geosearchstore,
         )
         .doc(G, "6.2.0", "Stores the members of a geospatial index that lie in a circle or a rectangle.")
         .cost(SEARCH_COST)
         .keys(STORE_KEYS)
         .with(flag::DENYOOM),
-    ]
-}
+];
 
 /// The place of a member.
 fn place_of(set: &dyn Places, member: &[u8]) -> Option<Point> {
@@ -188,7 +152,7 @@ fn unit(args: &mut Args<'_>) -> Result<Unit, Error> {
 }
 
 /// The unit that GEODIST is asked for. Read before the set is looked up.
-pub fn geodist_unit(args: &Args<'_>) -> Result<Unit, Error> {
+fn geodist_unit(args: &Args<'_>) -> Result<Unit, Error> {
     match args.count() {
         ..=4 => Ok(Unit::M),
         5 => {
@@ -201,7 +165,7 @@ pub fn geodist_unit(args: &Args<'_>) -> Result<Unit, Error> {
 }
 
 /// The reply of GEODIST, the same text in both protocols.
-pub fn geodist(set: Option<&dyn Places>, args: &Args<'_>, unit: Unit, out: &mut Out) {
+fn geodist(set: Option<&dyn Places>, args: &Args<'_>, unit: Unit, out: &mut Out) {
     let places = set.and_then(|set| Some((place_of(set, args.get(2))?, place_of(set, args.get(3))?)));
     match places {
         Some((a, b)) => write_distance(distance_m(a, b), unit, out),
@@ -210,7 +174,7 @@ pub fn geodist(set: Option<&dyn Places>, args: &Args<'_>, unit: Unit, out: &mut 
 }
 
 /// The reply of GEOPOS: a place or nothing for each argument behind the key.
-pub fn geopos(set: Option<&dyn Places>, args: &mut Args<'_>, out: &mut Out) {
+fn geopos(set: Option<&dyn Places>, args: &mut Args<'_>, out: &mut Out) {
     args.seek(2);
     out.array(args.left());
     for member in args.rest() {
@@ -222,7 +186,7 @@ pub fn geopos(set: Option<&dyn Places>, args: &mut Args<'_>, out: &mut Out) {
 }
 
 /// The reply of GEOHASH: a text or nothing for each argument behind the key.
-pub fn geohash(set: Option<&dyn Places>, args: &mut Args<'_>, out: &mut Out) {
+fn geohash(set: Option<&dyn Places>, args: &mut Args<'_>, out: &mut Out) {
     args.seek(2);
     out.array(args.left());
     for member in args.rest() {
@@ -252,34 +216,13 @@ mod tests {
     use crate::cmd::table::Row;
     use crate::wire::Protocol;
 
-    fn read(_: &ReadCx<'_>, _: &mut Args<'_>, _: &mut Out) -> Done {
-        Ok(())
-    }
-
-    fn write(_: &mut WriteCx<'_>, _: &mut Args<'_>, _: &mut Out) -> Done {
-        Ok(())
-    }
-
-    const ROWS: &[Spec] = &rows(Handlers {
-        geoadd: write,
-        geodist: read,
-        geohash: read,
-        geopos: read,
-        georadius: write,
-        georadius_ro: read,
-        georadiusbymember: write,
-        georadiusbymember_ro: read,
-        geosearch: read,
-        geosearchstore: write,
-    });
-
     #[test]
     fn rows_keep_the_laws() {
-        let rows: Vec<Row> = ROWS.iter().map(|spec| Row::new(spec, 0)).collect();
+        let rows: Vec<Row> = COMMANDS.iter().map(|spec| Row::new(spec, 0)).collect();
         assert_eq!(check_rows(&rows), Vec::<String>::new());
-        let arities: Vec<i32> = ROWS.iter().map(|spec| spec.arity).collect();
+        let arities: Vec<i32> = COMMANDS.iter().map(|spec| spec.arity).collect();
         assert_eq!(arities, [-5, -4, -2, -2, -6, -6, -5, -5, -7, -8]);
-        assert!(ROWS.iter().all(|spec| spec.all_categories().contains(&"geo")));
+        assert!(COMMANDS.iter().all(|spec| spec.all_categories().contains(&"geo")));
     }
 
     #[test]

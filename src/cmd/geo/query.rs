@@ -104,20 +104,6 @@ pub struct Query<'a> {
     pub target: Option<Target<'a>>,
 }
 
-/// Index of the argument that names the key in which GEORADIUS or GEORADIUSBYMEMBER stores, if any: behind the last
-/// STORE or STOREDIST. For whoever must know the keys of a command before it runs.
-pub fn stored_key_index(args: &Args<'_>) -> Option<usize> {
-    let mut words = args.clone();
-    words.seek(5);
-    let mut found = None;
-    while words.left() >= 2 {
-        let stores = words.keyword("STORE") || words.keyword("STOREDIST");
-        found = if stores { Some(words.position()) } else { found };
-        words.skip();
-    }
-    found
-}
-
 /// Reads all arguments. `set` is the index to search, whose type is known to be right.
 ///
 /// # Errors
@@ -432,19 +418,5 @@ mod tests {
         assert!(known(Form::Search, "s g fromlonlat 1 2 byradius 3 m"));
         assert!(!known(Form::Search, "s g frommember x byradius 3 m"));
         assert!(!known(Form::ByMemberRo, "r g x 3 m"));
-    }
-
-    #[test]
-    fn the_stored_key_is_found_without_running() {
-        let index = |line: &str| {
-            let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-            with_args(&words, |args| stored_key_index(&args))
-        };
-        assert_eq!(index("georadius g 1 2 3 m"), None);
-        assert_eq!(index("georadius g 1 2 3 m store"), None);
-        assert_eq!(index("georadius g 1 2 3 m asc STORE d"), Some(8));
-        assert_eq!(index("georadius g 1 2 3 m store a storedist b"), Some(9));
-        assert_eq!(index("georadius g 1 2 3 m store store d"), Some(7));
-        assert_eq!(index("georadiusbymember g store 3 m store d"), Some(6));
     }
 }

@@ -26,6 +26,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::thin::ThinBytes;
 use super::{arena, heap_class, size_class};
+use crate::ds::dated;
+use crate::ds::listpack::Listpack;
 use crate::ds::object::{Kind, Object, Packing};
 use crate::ds::packed::PackedBytes;
 
@@ -100,6 +102,16 @@ impl Value<'_> {
             Value::String(_) => Kind::String,
             Value::Packed(packing, _) => packing.kind(),
             Value::Object(object) => object.kind(),
+        }
+    }
+
+    /// When its earliest part is due; `None` when no part has a deadline.
+    #[inline]
+    pub fn parts_wake_ms(self) -> Option<u64> {
+        match self {
+            Value::Packed(Packing::HashDeadlines, bytes) => dated::earliest_ms(Listpack::new(bytes)),
+            Value::Object(Object::Hash(table)) => table.earliest_deadline_ms(),
+            _ => None,
         }
     }
 }
@@ -432,6 +444,22 @@ impl<'a> BlockRef<'a> {
         unsafe { Some(self.key_span().0.sub(8).cast::<u64>().read_unaligned()) }
     }
 
+    /// When the earliest part of the value is due; `None` when no part has a deadline.
+    #[inline]
+    pub fn parts_wake_ms(self) -> Option<u64> {
+        if self.is_string() { None } else { self.value().parts_wake_ms() }
+    }
+
+    /// When the key, or the earliest part of its value, is due.
+    #[inline]
+    pub fn wake_ms(self) -> Option<u64> {
+        let key_ms = self.deadline_ms();
+        match self.parts_wake_ms() {
+            None => key_ms,
+            Some(parts_ms) => Some(key_ms.map_or(parts_ms, |key_ms| key_ms.min(parts_ms))),
+        }
+    }
+
     /// The value.
     #[inline]
     pub fn value(self) -> Value<'a> {
@@ -626,6 +654,9 @@ impl<'a> super::dash::View<'a> for BlockRef<'a> {
     }
     fn deadline_ms(self) -> Option<u64> {
         BlockRef::deadline_ms(self)
+    }
+    fn wake_ms(self) -> Option<u64> {
+        BlockRef::wake_ms(self)
     }
 }
 

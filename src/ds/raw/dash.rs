@@ -63,6 +63,8 @@ pub trait View<'a>: Copy {
     fn key(self) -> &'a [u8];
     /// When it expires, in milliseconds since the epoch.
     fn deadline_ms(self) -> Option<u64>;
+    /// When it, or the earliest of its parts, expires.
+    fn wake_ms(self) -> Option<u64>;
 }
 
 /// What the table may change in an entry itself.
@@ -304,18 +306,20 @@ impl<E: Entry> Dash<E> {
         segments.find(|segment| segment.count > 0).map(|segment| segment.nth(next()))
     }
 
-    /// Removes entries whose deadline has come, from up to `segments` segments after position `from`, at most
-    /// `limit` entries; returns how many were removed and the position to go on from. Looks into no segment whose
-    /// earliest deadline lies ahead.
+    /// Hands out what is due in up to `segments` segments after position `from`, at most `limit` entries; returns how
+    /// many they were and the position to go on from. Looks into no segment whose earliest deadline lies ahead.
+    ///
+    /// Whoever learns of an entry with parts that are due must change it and call [`Slot::note_wake`]: until then the
+    /// table does not remember that it has any.
     pub fn take_due(
         &mut self,
         now_ms: u64,
         from: DueAt,
         segments: usize,
         limit: usize,
-        f: &mut dyn FnMut(E),
+        f: &mut dyn FnMut(Due<'_, E>),
     ) -> (usize, DueAt) {
-        let (mut at, mut taken) = (from, 0);
+        let (mut at, mut handed) = (from, 0);
         for _ in 0..segments {
             let Some(slab) = self.slabs.get_mut(at.slab) else {
                 at = DueAt::default();
@@ -326,17 +330,17 @@ impl<E: Entry> Dash<E> {
                 continue;
             };
             if segment.deadline_min_ms <= now_ms {
-                let here = segment.take_due(now_ms, limit - taken, f);
+                let count = segment.count;
+                handed += segment.take_due(now_ms, limit - handed, f);
+                self.len -= usize::from(count - segment.count);
                 segment.shrink_if_sparse();
-                taken += here;
-                self.len -= here;
-                if taken >= limit {
+                if handed >= limit {
                     break;
                 }
             }
             at.segment += 1;
         }
-        (taken, at)
+        (handed, at)
     }
 
     /// Number of segments, for pacing.
@@ -370,6 +374,14 @@ impl<E: Entry> Dash<E> {
             assert!((range.0..range.1).contains(&u64::from(prefix)));
         }
     }
+}
+
+/// What [`Dash::take_due`] finds.
+pub enum Due<'a, E: Entry> {
+    /// An entry whose deadline has come, taken out.
+    Entry(E),
+    /// An entry that stays, with parts whose time has come.
+    Parts(E::Ref<'a>),
 }
 
 /// Where [`Dash::take_due`] goes on.
@@ -416,6 +428,12 @@ impl<'a, E: Entry> Slot<'a, E> {
             self.segment_mut().note_deadline(Some(deadline_ms));
         }
         moved
+    }
+
+    /// Takes note of what is due in the entry, after a change that may have given its parts deadlines.
+    pub fn note_wake(&mut self) {
+        let place = self.place;
+        self.segment_mut().note_wake(place);
     }
 
     /// Puts `entry`, which has the same key, in its place; returns the old one.
@@ -503,7 +521,7 @@ mod tests {
                     }
                     Step::Expire(now) => {
                         let all = table.segments() + 64;
-                        let (n, _) = table.take_due(now, DueAt::default(), all, usize::MAX, &mut drop);
+                        let (n, _) = table.take_due(now, DueAt::default(), all, usize::MAX, &mut |due| drop(due));
                         let before = model.len();
                         model.retain(|_, (_, d)| d.is_none_or(|d| d > now));
                         prop_assert_eq!(n, before - model.len());

@@ -2,17 +2,18 @@
 //!
 //! A bucket is one cache line: seven one-byte fingerprints, a count of entries that passed over it, seven slots.
 //! A slot is the entry's address, with the sixteen hash bits that place it among the buckets above bit 48 and a
-//! "has a deadline" bit at the bottom; so growing a segment touches no entry. Buckets come in units of eight, all
+//! "has a deadline, or has parts that have" bit at the bottom; so growing a segment touches no entry. Buckets come in units of eight, all
 //! of one size, so that growth by a unit leaves no holes in the heap behind.
 //!
 //! Must stay true: an entry lies in its home bucket or in one after it (cyclic), and every full bucket that its
 //! insertion passed counts it (255 = lost count, never lowered); `count < nb * 7`, so a probe ends;
-//! `deadline_min_ms` is at or below every deadline in the segment.
+//! `deadline_min_ms` is at or below every deadline in the segment; an entry with any has the bit (one with the bit may
+//! have lost them).
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use super::arena;
-use super::dash::{Entry, View};
+use super::dash::{Due, Entry, View};
 use crate::base::hash::{KeyHash, PREFIX_BITS};
 
 /// Slots of a bucket.
@@ -260,9 +261,9 @@ impl<E: Entry> Segment<E> {
     pub fn insert(&mut self, hash: KeyHash, entry: E) {
         assert!(!self.is_full());
         // SAFETY: the entry is alive until `into_raw` hands it to the slot.
-        let deadline = unsafe { E::view_at(entry.raw()) }.deadline_ms();
-        self.note_deadline(deadline);
-        let word = word_for(entry, hash.bucket_bits(), deadline.is_some());
+        let wake = unsafe { E::view_at(entry.raw()) }.wake_ms();
+        self.note_deadline(wake);
+        let word = word_for(entry, hash.bucket_bits(), wake.is_some());
         self.put(word, hash.fingerprint());
         self.count += 1;
     }
@@ -287,14 +288,23 @@ impl<E: Entry> Segment<E> {
         self.deadline_min_ms = self.deadline_min_ms.min(deadline_ms.unwrap_or(u64::MAX));
     }
 
+    /// Takes note of the deadlines of an entry after a change.
+    pub fn note_wake(&mut self, place: Place) {
+        let wake = self.at(place).wake_ms();
+        self.note_deadline(wake);
+        if wake.is_some() {
+            self.bucket_mut(place.bucket).slots[usize::from(place.slot)] |= HAS_DEADLINE;
+        }
+    }
+
     /// Puts `entry`, which has the same key, in the place of the one there.
     pub fn replace(&mut self, place: Place, entry: E) -> E {
         // SAFETY: as in `insert`.
-        let deadline = unsafe { E::view_at(entry.raw()) }.deadline_ms();
-        self.note_deadline(deadline);
+        let wake = unsafe { E::view_at(entry.raw()) }.wake_ms();
+        self.note_deadline(wake);
         let slot = &mut self.bucket_mut(place.bucket).slots[usize::from(place.slot)];
         let old = *slot;
-        *slot = word_for(entry, bits_of(old), deadline.is_some());
+        *slot = word_for(entry, bits_of(old), wake.is_some());
         // SAFETY: the slot gave up its only copy of the address.
         unsafe { E::from_raw(address(old)) }
     }
@@ -306,9 +316,9 @@ impl<E: Entry> Segment<E> {
         // SAFETY: until the slot is overwritten below nobody can see the old address; unwinding aborts.
         let entry = f(unsafe { E::from_raw(address(word)) });
         // SAFETY: as in `insert`.
-        let deadline = unsafe { E::view_at(entry.raw()) }.deadline_ms();
-        self.note_deadline(deadline);
-        let next = word_for(entry, bits_of(word), deadline.is_some());
+        let wake = unsafe { E::view_at(entry.raw()) }.wake_ms();
+        self.note_deadline(wake);
+        let next = word_for(entry, bits_of(word), wake.is_some());
         self.bucket_mut(place.bucket).slots[usize::from(place.slot)] = next;
         std::mem::forget(guard);
     }
@@ -370,10 +380,11 @@ impl<E: Entry> Segment<E> {
         (next < self.nb).then(|| ((u32::from(next) << 16).div_ceil(u32::from(self.nb))) as u16)
     }
 
-    /// Removes the entries whose deadline is at or before `now_ms` (at most `limit` of them), hands them to `f`,
-    /// and makes `deadline_min_ms` exact. Returns how many were removed.
-    pub fn take_due(&mut self, now_ms: u64, limit: usize, f: &mut dyn FnMut(E)) -> usize {
-        let (mut earliest_ms, mut taken) = (u64::MAX, 0);
+    /// Removes the entries whose deadline is at or before `now_ms` and hands them to `f`, as well as those with parts
+    /// that are due (at most `limit` of both together); makes `deadline_min_ms` exact for all others. Returns how many
+    /// were handed out.
+    pub fn take_due(&mut self, now_ms: u64, limit: usize, f: &mut dyn FnMut(Due<'_, E>)) -> usize {
+        let (mut earliest_ms, mut handed) = (u64::MAX, 0);
         for index in 0..self.nb {
             let mut marks = self.bucket(index).occupied();
             while marks != 0 {
@@ -383,17 +394,26 @@ impl<E: Entry> Segment<E> {
                 if word & HAS_DEADLINE == 0 {
                     continue;
                 }
-                let deadline_ms = self.view(word).deadline_ms().unwrap_or(u64::MAX);
-                if deadline_ms <= now_ms && taken < limit {
-                    f(self.remove(Place { bucket: index, slot: slot as u16 }));
-                    taken += 1;
+                let entry = self.view(word);
+                let Some(wake_ms) = entry.wake_ms() else {
+                    // Its parts lost their deadlines.
+                    self.bucket_mut(index).slots[slot] &= !HAS_DEADLINE;
+                    continue;
+                };
+                if wake_ms > now_ms || handed == limit {
+                    earliest_ms = earliest_ms.min(wake_ms);
+                    continue;
+                }
+                handed += 1;
+                if entry.deadline_ms().is_some_and(|at| at <= now_ms) {
+                    f(Due::Entry(self.remove(Place { bucket: index, slot: slot as u16 })));
                 } else {
-                    earliest_ms = earliest_ms.min(deadline_ms);
+                    f(Due::Parts(entry));
                 }
             }
         }
         self.deadline_min_ms = earliest_ms;
-        taken
+        handed
     }
 
     /// The `n`-th occupied place (cyclic), for random picks. The segment must not be empty.

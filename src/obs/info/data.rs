@@ -4,7 +4,7 @@ use crate::cmd::cx::ReadCx;
 use crate::config::P;
 use crate::host::{Allocated, ratio};
 use crate::rt::sys;
-use crate::store::count_keys;
+use crate::store::{KeyCounts, count_keys};
 
 /// Bytes with two decimals and a unit, as INFO prints them.
 fn human_bytes(bytes: u64) -> String {
@@ -114,9 +114,9 @@ pub(super) fn persistence(cx: &ReadCx<'_>, text: &mut Text) {
 pub(super) fn keyspace(cx: &ReadCx<'_>, text: &mut Text) {
     text.section("Keyspace");
     for index in 0..cx.host.settings().int(P::DATABASES) as u32 {
-        let (keys, expires) = count_keys(cx.all(), index);
+        let KeyCounts { keys, deadlines, dated_parts } = count_keys(cx.all(), index);
         if keys > 0 {
-            let value = format_args!("keys={keys},expires={expires},avg_ttl=0,subexpiry=0");
+            let value = format_args!("keys={keys},expires={deadlines},avg_ttl=0,subexpiry={dated_parts}");
             text.line(format_args!("db{index}:{value}"));
         }
     }

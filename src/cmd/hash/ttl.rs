@@ -1,0 +1,139 @@
+//! Deadlines of fields: setting, showing and clearing them.
+use super::{
+    Expiration, MILLISECONDS, POSITIVE, SECONDS, UNIX_MILLISECONDS, UNIX_SECONDS, change, fields, look,
+};
+use crate::cmd::cx::{ReadCx, WriteCx};
+use crate::cmd::spec::Done;
+use crate::types::hash::{Condition, Outcome};
+use crate::wire::args::option_word;
+use crate::wire::{Args, Out};
+
+/// What stands for a field that does not exist.
+const NO_FIELD: i64 = -2;
+/// What stands for a field without a deadline.
+const NO_DEADLINE: i64 = -1;
+
+const NX: u64 = option_word(b"NX");
+const XX: u64 = option_word(b"XX");
+const GT: u64 = option_word(b"GT");
+const LT: u64 = option_word(b"LT");
+
+fn condition(args: &mut Args<'_>) -> Condition {
+    let condition = match args.option() {
+        NX => Condition::Absent,
+        XX => Condition::Present,
+        GT => Condition::Later,
+        LT => Condition::Earlier,
+        _ => return Condition::Always,
+    };
+    args.skip();
+    condition
+}
+
+/// The type of the value is looked at before the arguments are.
+fn expire_with(
+    cx: &mut WriteCx<'_>,
+    args: &mut Args<'_>,
+    out: &mut Out,
+    (time, command): (Expiration, &'static str),
+) -> Done {
+    let (key, now_ms) = (args.key()?, cx.now.ms);
+    change(cx, key, |hash| {
+        let deadline_ms = time.deadline_ms(args.bytes()?, now_ms, command)?;
+        let condition = condition(args);
+        let count = fields(args, "Parameter `numFields` should be greater than 0")?;
+        if hash.view().is_some() {
+            hash.admit_deadlines();
+        }
+        out.array(count);
+        for name in args.rest() {
+            let outcome = hash.set_deadline(name, deadline_ms, condition);
+            hash.changed(usize::from(matches!(outcome, Outcome::Changed | Outcome::Deleted)));
+            out.int(match outcome {
+                Outcome::NoField => NO_FIELD,
+                Outcome::Unchanged => 0,
+                Outcome::Changed => 1,
+                Outcome::Deleted => 2,
+            });
+        }
+        Ok(())
+    })
+}
+
+/// HEXPIRE key seconds [NX|XX|GT|LT] FIELDS numfields field [field ...]
+pub fn hexpire(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    expire_with(cx, args, out, (SECONDS, "hexpire"))
+}
+
+/// HPEXPIRE key milliseconds [NX|XX|GT|LT] FIELDS numfields field [field ...]
+pub fn hpexpire(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    expire_with(cx, args, out, (MILLISECONDS, "hpexpire"))
+}
+
+/// HEXPIREAT key unix-time-seconds [NX|XX|GT|LT] FIELDS numfields field [field ...]
+pub fn hexpireat(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    expire_with(cx, args, out, (UNIX_SECONDS, "hexpireat"))
+}
+
+/// HPEXPIREAT key unix-time-milliseconds [NX|XX|GT|LT] FIELDS numfields field [field ...]
+pub fn hpexpireat(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    expire_with(cx, args, out, (UNIX_MILLISECONDS, "hpexpireat"))
+}
+
+/// HPERSIST key FIELDS numfields field [field ...]
+pub fn hpersist(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    let (key, now_ms) = (args.key()?, cx.now.ms);
+    change(cx, key, |hash| {
+        let count = fields(args, POSITIVE)?;
+        out.array(count);
+        let mut changed = false;
+        for name in args.rest() {
+            let due = hash.find(name).is_some_and(|field| field.is_due(now_ms));
+            let outcome = if due { Outcome::NoField } else { hash.persist(name) };
+            changed |= outcome == Outcome::Changed;
+            out.int(match outcome {
+                Outcome::NoField => NO_FIELD,
+                Outcome::Unchanged => NO_DEADLINE,
+                Outcome::Changed | Outcome::Deleted => 1,
+            });
+        }
+        hash.changed(usize::from(changed));
+        Ok(())
+    })
+}
+
+/// Shows deadlines, counted from `base_ms`, in units rounded up.
+fn show(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out, unit_ms: u64, base_ms: u64) -> Done {
+    let hash = look(cx, args.key()?)?;
+    let count = fields(args, POSITIVE)?;
+    out.array(count);
+    for name in args.rest() {
+        let field = hash.and_then(|hash| hash.find(name)).filter(|field| !field.is_due(cx.now.ms));
+        out.int(match field.map(|field| field.deadline_ms) {
+            None => NO_FIELD,
+            Some(None) => NO_DEADLINE,
+            Some(Some(ms)) => ms.saturating_sub(base_ms).div_ceil(unit_ms) as i64,
+        });
+    }
+    Ok(())
+}
+
+/// HTTL key FIELDS numfields field [field ...]
+pub fn httl(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    show(cx, args, out, 1000, cx.now.ms)
+}
+
+/// HPTTL key FIELDS numfields field [field ...]
+pub fn hpttl(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    show(cx, args, out, 1, cx.now.ms)
+}
+
+/// HEXPIRETIME key FIELDS numfields field [field ...]
+pub fn hexpiretime(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    show(cx, args, out, 1000, 0)
+}
+
+/// HPEXPIRETIME key FIELDS numfields field [field ...]
+pub fn hpexpiretime(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    show(cx, args, out, 1, 0)
+}
