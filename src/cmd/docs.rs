@@ -277,6 +277,8 @@ fn token_name(token: &str) -> String {
         "*" => "auto-id".into(),
         "$" => "new-id".into(),
         "ALPHA" => "sorting".into(),
+        "CH" => "change".into(),
+        "INCR" => "increment".into(),
         _ => token.to_ascii_lowercase(),
     }
 }
@@ -411,7 +413,8 @@ struct KeyWalk<'a> {
 
 impl KeyWalk<'_> {
     fn visit(&mut self, arg: &mut Arg) {
-        const KEY_NAMES: &[&str] = &["key", "newkey", "source", "destination", "sourcekey", "destkey"];
+        const KEY_NAMES: &[&str] =
+            &["key", "newkey", "source", "destination", "sourcekey", "destkey", "storekey", "storedistkey"];
         if arg.optional {
             self.index = None;
         }

@@ -264,47 +264,31 @@ impl KeyPart {
         }
     }
 
+    /// Whether it is a word with one key behind it, which may be repeated.
+    #[inline]
+    const fn names_one_key(&self) -> bool {
+        matches!((self.begin, self.find), (Begin::Word(_, 0..), Find::Range { last: 0, .. }))
+    }
+
     /// Calls `f` with the argument index of each key; `arg` gives the text of an argument.
     #[inline]
     fn for_each<'a>(&self, count: usize, arg: &impl Fn(usize) -> &'a [u8], f: &mut impl FnMut(usize)) {
-        match (self.begin, self.find) {
-            (Begin::At(at), _) => self.for_each_from(at as usize, count, arg, f),
-            // A word that names one key may be repeated, and it depends on the command which one holds.
-            (Begin::Word(word, from @ 0..), Find::Range { last: 0, .. }) => {
-                let mut from = from;
-                while let Some(at) = find_word(count, arg, word, from) {
-                    self.for_each_from(at + 1, count, arg, f);
-                    from = at as i32 + 1;
-                }
-            }
-            (Begin::Word(word, from), _) => {
-                if let Some(at) = find_word(count, arg, word, from) {
-                    self.for_each_from(at + 1, count, arg, f);
-                }
-            }
-            (Begin::Option(word, _, others), _) => {
-                if let Some(at) = find_option(count, arg, word, others) {
-                    self.for_each_from(at + 1, count, arg, f);
-                }
-            }
-            (Begin::LastOption(word, others), _) => {
-                if let Some(at) = find_last_option(count, arg, word, others) {
-                    self.for_each_from(at + 1, count, arg, f);
-                }
-            }
-            (Begin::Derived, _) => {}
-        }
-    }
-
-    /// [`KeyPart::for_each`], where the search begins at `first`.
-    #[inline]
-    fn for_each_from<'a>(
-        &self,
-        first: usize,
-        count: usize,
-        arg: &impl Fn(usize) -> &'a [u8],
-        f: &mut impl FnMut(usize),
-    ) {
+        let first = match self.begin {
+            Begin::At(at) => at as usize,
+            Begin::Word(word, from) => match find_word(count, arg, word, from) {
+                Some(at) => at + 1,
+                None => return,
+            },
+            Begin::Option(word, _, others) => match find_option(count, arg, word, others) {
+                Some(at) => at + 1,
+                None => return,
+            },
+            Begin::LastOption(word, others) => match find_last_option(count, arg, word, others) {
+                Some(at) => at + 1,
+                None => return,
+            },
+            Begin::Derived => return,
+        };
         if first >= count {
             return;
         }
@@ -324,6 +308,31 @@ impl KeyPart {
             }
         }
     }
+}
+
+/// The key that the last of these parts' words names, of those that name one key each: STORE and STOREDIST may be
+/// repeated, and only one of them holds.
+#[cold]
+fn last_named<'a, 'p>(
+    parts: &'p [KeyPart],
+    count: usize,
+    arg: &impl Fn(usize) -> &'a [u8],
+) -> Option<(usize, &'p KeyPart)> {
+    let names = |part: &KeyPart, at: usize| match part.begin {
+        Begin::Word(word, from) => at >= from as usize && arg(at).eq_ignore_ascii_case(word.as_bytes()),
+        _ => false,
+    };
+    let (mut at, mut last) = (1, None);
+    while at + 1 < count {
+        match parts.iter().find(|part| part.names_one_key() && names(part, at)) {
+            Some(part) => {
+                last = Some((at + 1, part));
+                at += 2;
+            }
+            None => at += 1,
+        }
+    }
+    last
 }
 
 /// Argument index of a word in any case.
@@ -572,20 +581,27 @@ impl Spec {
     /// Calls `f` with the argument index of every key among `count` arguments; `arg` gives the text of an argument.
     #[inline]
     pub fn for_each_key<'a>(&self, count: usize, arg: impl Fn(usize) -> &'a [u8], mut f: impl FnMut(usize)) {
-        for part in self.keys {
-            part.for_each(count, &arg, &mut f);
-        }
+        self.for_each_key_part(count, arg, |at, _| f(at));
     }
 
     /// Like [`Spec::for_each_key`], with the key part that found each key.
+    #[inline]
     pub fn for_each_key_part<'a>(
         &self,
         count: usize,
         arg: impl Fn(usize) -> &'a [u8],
         mut f: impl FnMut(usize, &'static KeyPart),
     ) {
+        let mut named = false;
         for part in self.keys {
-            part.for_each(count, &arg, &mut |at| f(at, part));
+            if part.names_one_key() {
+                named = true;
+            } else {
+                part.for_each(count, &arg, &mut |at| f(at, part));
+            }
+        }
+        if named && let Some((at, part)) = last_named(self.keys, count, &arg) {
+            f(at, part);
         }
     }
 }
@@ -753,8 +769,6 @@ mod tests {
         }
         assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store there"), "there");
         assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store"), "");
-        assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store a asc STORE b"), "a b");
-        assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store store b"), "store b");
         assert_eq!(found(half_behind("RO", "STREAMS", 1), "xread COUNT 2 streams a b 0 0"), "a b");
         assert_eq!(found(half_behind("RO", "STREAMS", 1), "xread streams a"), "");
         let streams = half_behind_options("RO", "STREAMS", 4, &[("COUNT", 1), ("GROUP", 2), ("NOACK", 0)]);
@@ -769,5 +783,25 @@ mod tests {
         assert_eq!(found(store, "sort a store"), "");
         assert_eq!(found(store, "sort a alpha store b limit"), "b");
         assert_eq!(found(keys_derived("RO"), "sort a by w_*"), "");
+    }
+
+    #[test]
+    fn of_words_that_name_one_key_the_last_holds() {
+        const PARTS: &[KeyPart] =
+            &[key("RO", 1), key_behind("OW", "STORE", 3), key_behind("OW", "STOREDIST", 3)];
+        let found = |line: &str| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let spec = Spec { keys: PARTS, ..Spec::container("x", &[]) };
+            let mut found = Vec::new();
+            spec.for_each_key(words.len(), |at| words[at].as_bytes(), |at| found.push(words[at]));
+            found.join(" ")
+        };
+        assert_eq!(found("georadius k 1"), "k");
+        assert_eq!(found("georadius k store a"), "k");
+        assert_eq!(found("georadius k 1 store a"), "k a");
+        assert_eq!(found("georadius k 1 store a asc STORE b"), "k b");
+        assert_eq!(found("georadius k 1 storedist a store b"), "k b");
+        assert_eq!(found("georadius k 1 store a storedist b store"), "k b");
+        assert_eq!(found("georadius k 1 store store b"), "k store");
     }
 }

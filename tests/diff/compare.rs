@@ -39,7 +39,9 @@ const RULES: &[(&str, Rule)] = &[
     ("sunion", Rule::AnyOrder),
     ("sdiff", Rule::AnyOrder),
     ("srandmember", Rule::Size),
+    ("zrandmember", Rule::Size),
     ("sscan", Rule::Walk),
+    ("zscan", Rule::Walk),
     // The servers are asked one after the other, on a machine that may be busy.
     ("ttl", Rule::Near(5)),
     ("pttl", Rule::Near(5000)),

@@ -4,6 +4,7 @@ use perigee::server::table::families;
 
 use super::compare::NEWER_TOKENS;
 use super::pair::{Pair, Words};
+use super::sorted;
 use super::support::{Rng, words};
 use super::syntax::{self, Node};
 
@@ -227,6 +228,9 @@ impl Generator {
                 ["CONFIG", "SET", "list-max-listpack-size", size].map(|w| w.as_bytes().to_vec()).into(),
             );
         }
+        let (limits, large) = sorted::limits(rng);
+        let always_large = limits[3] == b"0";
+        commands.push(limits);
         let opening = OPENINGS.iter().filter(|(group, _)| *group == focus).flat_map(|(_, lines)| *lines);
         let opened = opening.clone().next().is_some();
         commands.extend(opening.filter(|_| !rng.one_in(8)).map(|line| words(line)));
@@ -234,7 +238,13 @@ impl Generator {
         while commands.len() < end {
             let entry = rng.pick(&self.entries);
             if rng.one_in(if entry.group == focus { entry.seldom } else { 8 * entry.seldom }) {
-                commands.push(self.command(entry, rng));
+                let words = self.command(entry, rng);
+                if sorted::is_certain(&words, large) {
+                    commands.push(words);
+                }
+            }
+            if matches!(focus, Group::SortedSet | Group::Geo) && rng.one_in(5) {
+                commands.push(sorted::fill(rng));
             }
             if rng.one_in(if matches!(focus, Group::String | Group::Bitmap | Group::Generic) {
                 4
@@ -248,9 +258,10 @@ impl Generator {
                 commands.push(vec![b"SELECT".to_vec(), rng.below(DATABASES).to_string().into_bytes()]);
             }
         }
-        // SORT gives a sorted set its large form there; scripts cover it.
-        if commands.iter().any(|words| words[0].to_ascii_lowercase().starts_with(b"z") || is_geo(words)) {
-            commands.retain(|words| !words[0].to_ascii_lowercase().starts_with(b"sort"));
+        // SORT gives a sorted set its large form there.
+        let is_sorted_set = |words: &Words| is_named(words, b"z") || is_named(words, b"geo");
+        if !always_large && commands.iter().any(is_sorted_set) {
+            commands.retain(|words| !is_named(words, b"sort"));
         }
         if opened {
             commands.iter_mut().flatten().for_each(keep_few_keys);
@@ -301,8 +312,9 @@ impl Generator {
     }
 }
 
-fn is_geo(words: &Words) -> bool {
-    words[0].to_ascii_lowercase().starts_with(b"geo")
+/// Whether the name of a command begins so.
+fn is_named(words: &Words, start: &[u8]) -> bool {
+    words[0].to_ascii_lowercase().starts_with(start)
 }
 
 /// A command that gives a key a value.
@@ -315,6 +327,9 @@ fn fill(rng: &mut Rng) -> Words {
         let mut words = vec![b"RPUSH".to_vec(), key];
         words.extend((0..1 + rng.below(12)).map(|_| rng.below(20).to_string().into_bytes()));
         return words;
+    }
+    if rng.one_in(4) {
+        return sorted::fill(rng);
     }
     if rng.one_in(2) {
         let mut words = vec![b"HSET".to_vec(), key];
@@ -428,7 +443,10 @@ fn spoil(words: &mut Words, names: usize, rng: &mut Rng) {
 }
 
 /// A value for a name of a syntax line.
-fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
+pub fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
+    if let Some(value) = sorted::value(name, command, rng) {
+        return value;
+    }
     let from = match name {
         "id" | "lastid" | "last-id" | "max-deleted-id" | "start" | "end" | "group" | "consumer" | "field"
         | "min-idle-time" | "ms" | "count"

@@ -12,6 +12,7 @@ mod generate;
 mod pair;
 mod scripts;
 mod shrink;
+mod sorted;
 mod syntax;
 mod table;
 
