@@ -9,7 +9,7 @@ use super::support::{Rng, words};
 use super::syntax::{self, Node};
 
 /// Few, so that commands meet; on four shards they live apart.
-const KEYS: &[&str] = &["k0", "k1", "k2", "k3", "k4", "{k0}x", "k6", ""];
+pub const KEYS: &[&str] = &["k0", "k1", "k2", "k3", "k4", "{k0}x", "k6", ""];
 /// Databases in use.
 const DATABASES: usize = 3;
 /// Commands of a sequence at most.
@@ -477,6 +477,10 @@ pub fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
             let patterns = &["#", "k*", "k*->f0", "k*->f1", "*", "k*->1", "none_*", "k0"];
             return rng.pick(patterns).as_bytes().to_vec();
         }
+        "serialized-value" => return payload(rng),
+        "ttl" if rng.one_in(2) => return format!("{}500", 1000 + rng.below(10_000_000)).into_bytes(),
+        "ttl" => return rng.pick(&["0", "0", "0", "-1", "x", "10000000000000"]).as_bytes().to_vec(),
+        "frequency" => &["0", "7", "255", "256", "-1"],
         "pattern" if command == "hscan" => &["*", "f*", "f[0-2]", "1", "none"],
         "pattern" => PATTERNS,
         "type" => TYPES,
@@ -503,6 +507,17 @@ pub fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
     // A new size of the value, which the lists do not have, and an old text cut.
     let text = rng.pick(from);
     text.as_bytes().to_vec()
+}
+
+/// A payload of DUMP that all references read, or take for spoilt.
+fn payload(rng: &mut Rng) -> Vec<u8> {
+    let payloads = super::dump::payloads(10);
+    let mut payload = rng.pick(&payloads).clone();
+    if rng.one_in(10) {
+        let at = rng.below(payload.len());
+        payload[at] ^= 0x10;
+    }
+    payload
 }
 
 /// A value for a name of a syntax line of a stream command.

@@ -8,6 +8,7 @@
 mod support;
 
 mod compare;
+mod dump;
 mod generate;
 mod pair;
 mod scripts;

@@ -1,5 +1,6 @@
 //! Keys of any type and whole databases: rows, and what the handlers of the family share.
 mod digest;
+mod dump;
 mod expire;
 mod keys;
 mod object;
@@ -9,7 +10,7 @@ mod sort;
 pub use digest::Digest;
 pub use scan::{ElementFilter, shard_of_cursor};
 
-use super::spec::keys::{LOOK, LOOK_ALL, READ, UPDATE};
+use super::spec::keys::{LOOK, LOOK_ALL, OVERWRITE, READ, UPDATE};
 use super::spec::{
     Group::Generic as G, Group::Server as S, KeyPart, Route, Spec, flag, key, key_behind_last, key_range,
     keys_derived,
@@ -176,6 +177,21 @@ pub const COMMANDS: &[Spec] = &[
     .route(Route::Patterns)
     .cat(SORTED_TYPES)
     .with(flag::MOVABLEKEYS),
+    Spec::read("dump", "key", dump::dump)
+        .doc(G, "2.6.0", "Returns the value of a key in serialized form.")
+        .cost("O(N*M) where N is the number of elements of the value and M their average size.")
+        .keys(READ)
+        .tips(VARYING),
+    Spec::write(
+        "restore",
+        "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+        dump::restore,
+    )
+    .doc(G, "2.6.0", "Makes a key out of a serialized value.")
+    .cost("O(N*M) where N is the number of elements of the value and M their average size; O(N*M*log(N)) for sorted sets.")
+    .keys(OVERWRITE)
+    .cat(&["dangerous"])
+    .with(flag::DENYOOM),
     Spec::container("object", OBJECT_ROWS).doc(G, "2.2.3", "Looks at how a value is kept."),
 ];
 
