@@ -61,6 +61,8 @@ pub enum Met {
     NamedParts,
     /// Any parts of the key's value.
     Parts,
+    /// Keys that a walk over the database came by.
+    Walked,
 }
 
 /// For handlers that read.

@@ -116,8 +116,10 @@ impl<'a> Door<'a> {
             return self.write(row, WriteStores::One(store), caller, args, out);
         }
         let met = self.read(row, ReadStores::One(store), caller, args, out);
-        if met != Met::Nothing {
-            for_keys(row, args, |at, key| clear(store, caller.db, key, met, args, at));
+        match met {
+            Met::Nothing => {}
+            Met::Walked => store.expire_walked(caller.db),
+            _ => for_keys(row, args, |at, key| clear(store, caller.db, key, met, args, at)),
         }
     }
 
@@ -135,7 +137,9 @@ impl<'a> Door<'a> {
         }
         let shared: Vec<Option<&Store>> = stores.iter().map(|s| s.as_deref()).collect();
         let met = self.read(row, ReadStores::Many(&shared), caller, args, out);
-        if met != Met::Nothing {
+        if met == Met::Walked {
+            stores.iter_mut().flatten().for_each(|store| store.expire_walked(caller.db));
+        } else if met != Met::Nothing {
             let shards = stores.len();
             for_keys(row, args, |at, key| {
                 if let Some(store) = stores[key.hash.shard(shards)].as_deref_mut() {
@@ -155,7 +159,7 @@ fn for_keys(row: RowRef, args: &Args<'_>, mut f: impl FnMut(usize, Key<'_>)) {
 /// Deletes what a read met of a key whose time has come, as Redis deletes it. `at` is the key's argument.
 fn clear(store: &mut Store, db: u32, key: Key<'_>, met: Met, args: &Args<'_>, at: usize) {
     match met {
-        Met::Nothing => {}
+        Met::Nothing | Met::Walked => {}
         Met::Key => store.clear_due(db, key),
         Met::NamedParts => hash::clear_due(store, db, key, (at + 1..args.count()).map(|at| args.get(at))),
         Met::Parts => {

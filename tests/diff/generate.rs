@@ -229,6 +229,7 @@ impl Generator {
             );
         }
         let (limits, large) = sorted::limits(rng);
+        let always_large = limits[3] == b"0";
         commands.push(limits);
         let opening = OPENINGS.iter().filter(|(group, _)| *group == focus).flat_map(|(_, lines)| *lines);
         let opened = opening.clone().next().is_some();
@@ -257,9 +258,10 @@ impl Generator {
                 commands.push(vec![b"SELECT".to_vec(), rng.below(DATABASES).to_string().into_bytes()]);
             }
         }
-        // SORT gives a sorted set its large form there; scripts cover it.
-        if commands.iter().any(|words| words[0].to_ascii_lowercase().starts_with(b"z") || is_geo(words)) {
-            commands.retain(|words| !words[0].to_ascii_lowercase().starts_with(b"sort"));
+        // SORT gives a sorted set its large form there.
+        let is_sorted_set = |words: &Words| is_named(words, b"z") || is_named(words, b"geo");
+        if !always_large && commands.iter().any(is_sorted_set) {
+            commands.retain(|words| !is_named(words, b"sort"));
         }
         if opened {
             commands.iter_mut().flatten().for_each(keep_few_keys);
@@ -310,8 +312,9 @@ impl Generator {
     }
 }
 
-fn is_geo(words: &Words) -> bool {
-    words[0].to_ascii_lowercase().starts_with(b"geo")
+/// Whether the name of a command begins so.
+fn is_named(words: &Words, start: &[u8]) -> bool {
+    words[0].to_ascii_lowercase().starts_with(start)
 }
 
 /// A command that gives a key a value.

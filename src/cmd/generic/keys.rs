@@ -170,9 +170,14 @@ pub fn dbsize(cx: &ReadCx<'_>, _args: &mut Args<'_>, out: &mut Out) -> Done {
 
 /// Whether a key is there, seen from a walk over the table.
 fn is_live(cx: &ReadCx<'_>, block: BlockRef<'_>) -> bool {
-    let live = block.deadline_ms().is_none_or(|at| at > cx.now.ms);
+    block.deadline_ms().is_none_or(|at| at > cx.now.ms)
+}
+
+/// [`is_live`], for walks that clear away what is not.
+fn is_live_or_met(cx: &ReadCx<'_>, block: BlockRef<'_>) -> bool {
+    let live = is_live(cx, block);
     if !live {
-        cx.met.set(Met::Key);
+        cx.met.set(Met::Walked);
     }
     live
 }
@@ -194,7 +199,7 @@ fn random_live<'a>(cx: &ReadCx<'a>, rng: &mut Rng) -> Option<BlockRef<'a>> {
     (0..RANDOM_DRAWS).find_map(|_| {
         let store = nth_share(cx.all().map(|store| (store, store.key_count(db))), rng.below(total as u64))?;
         let block = store.db(db)?.table.random(|| rng.next_u64())?;
-        is_live(cx, block).then_some(block)
+        is_live_or_met(cx, block).then_some(block)
     })
 }
 
@@ -216,7 +221,7 @@ fn first_live<'a>(cx: &ReadCx<'a>) -> Option<BlockRef<'a>> {
         while let Some(here) = at {
             let mut live = None;
             at = table.scan(here, WALK_KEYS, &mut |block| {
-                if live.is_none() && is_live(cx, block) {
+                if live.is_none() && is_live_or_met(cx, block) {
                     live = Some(block);
                 }
             });

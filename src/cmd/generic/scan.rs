@@ -9,7 +9,7 @@ use super::{TYPE_NAMES, type_name};
 use crate::base::glob;
 use crate::base::hash::PREFIX_BITS;
 use crate::base::num;
-use crate::cmd::cx::{ReadCx, ReadStores};
+use crate::cmd::cx::{Met, ReadCx, ReadStores};
 use crate::cmd::spec::Done;
 use crate::ds::raw::block::BlockRef;
 use crate::ds::raw::dash::ScanAt;
@@ -133,10 +133,16 @@ impl<'a> Filter<'a> {
         Ok(filter)
     }
 
-    fn accepts(&self, block: BlockRef<'_>, now_ms: u64) -> bool {
-        block.deadline_ms().is_none_or(|at| at > now_ms)
-            && self.kind.is_none_or(|kind| kind == Some(type_name(block.kind())))
-            && self.names.accepts(block.key())
+    /// Whether the key is asked for and there.
+    fn accepts(&self, block: BlockRef<'_>, cx: &ReadCx<'_>) -> bool {
+        if !self.names.accepts(block.key()) {
+            return false;
+        }
+        if block.deadline_ms().is_some_and(|at| at <= cx.now.ms) {
+            cx.met.set(Met::Walked);
+            return false;
+        }
+        self.kind.is_none_or(|kind| kind == Some(type_name(block.kind())))
     }
 }
 
@@ -160,7 +166,7 @@ pub fn scan(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         let at = table.and_then(|table| {
             table.scan(here.at, filter.names.count - visited, &mut |block| {
                 visited += 1;
-                if filter.accepts(block, cx.now.ms) {
+                if filter.accepts(block, cx) {
                     out.bulk(block.key());
                     found += 1;
                 }
