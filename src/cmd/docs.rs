@@ -276,9 +276,9 @@ fn token_name(token: &str) -> String {
         "~" => "approximately".into(),
         "*" => "auto-id".into(),
         "$" => "new-id".into(),
-        "ALPHA" => "sorting".into(),
         "CH" => "change".into(),
         "INCR" => "increment".into(),
+        "ALPHA" => "sorting".into(),
         _ => token.to_ascii_lowercase(),
     }
 }
@@ -378,7 +378,9 @@ fn kind_of(name: &str) -> ArgKind {
         "stop",
         "destination-db",
         "maxlen",
+        "frequency",
         "rank",
+        "ttl",
         "timeout",
         "version",
     ];
@@ -570,7 +572,7 @@ mod tests {
             (
                 "[MAXLEN|MINID [=|~] threshold]",
                 "maxlen-or-minid-block:block?(maxlen-or-minid:oneof(maxlen:pure-token=MAXLEN minid:pure-token=MINID) \
-                 =-or-~:oneof?(=:pure-token== ~:pure-token=~) threshold:string)",
+                 equal-or-approximately:oneof?(equal:pure-token== approximately:pure-token=~) threshold:string)",
             ),
         ];
         for (syntax, want) in cases {

@@ -274,21 +274,13 @@ impl KeyPart {
     #[inline]
     fn for_each<'a>(&self, count: usize, arg: &impl Fn(usize) -> &'a [u8], f: &mut impl FnMut(usize)) {
         let first = match self.begin {
-            Begin::At(at) => at as usize,
-            Begin::Word(word, from) => match find_word(count, arg, word, from) {
-                Some(at) => at + 1,
-                None => return,
-            },
-            Begin::Option(word, _, others) => match find_option(count, arg, word, others) {
-                Some(at) => at + 1,
-                None => return,
-            },
-            Begin::LastOption(word, others) => match find_last_option(count, arg, word, others) {
-                Some(at) => at + 1,
-                None => return,
-            },
-            Begin::Derived => return,
+            Begin::At(at) => Some(at as usize),
+            Begin::Word(word, from) => find_word(count, arg, word, from).map(|at| at + 1),
+            Begin::Option(word, _, others) => find_option(count, arg, word, others).map(|at| at + 1),
+            Begin::LastOption(word, others) => find_last_option(count, arg, word, others).map(|at| at + 1),
+            Begin::Derived => None,
         };
+        let Some(first) = first else { return };
         if first >= count {
             return;
         }

@@ -323,13 +323,13 @@ fn fill(rng: &mut Rng) -> Words {
     if rng.one_in(3) {
         return vec![b"SET".to_vec(), key, value("value", "set", rng)];
     }
+    if rng.one_in(4) {
+        return sorted::fill(rng);
+    }
     if rng.one_in(3) {
         let mut words = vec![b"RPUSH".to_vec(), key];
         words.extend((0..1 + rng.below(12)).map(|_| rng.below(20).to_string().into_bytes()));
         return words;
-    }
-    if rng.one_in(4) {
-        return sorted::fill(rng);
     }
     if rng.one_in(2) {
         let mut words = vec![b"HSET".to_vec(), key];
