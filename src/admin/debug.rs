@@ -45,6 +45,8 @@ const SUBCOMMANDS: &[Spec] = &[
     generic::DEBUG_DIGEST,
     generic::DEBUG_DIGEST_VALUE,
     row("debug|error", "message", error, "Replies with an error of that text."),
+    generic::DEBUG_HTSTATS,
+    generic::DEBUG_HTSTATS_KEY,
     row("debug|help", "", help, "Tells what each subcommand does."),
     idle("debug|jmap", ""),
     refused("debug|loadaof"),
@@ -53,7 +55,13 @@ const SUBCOMMANDS: &[Spec] = &[
     generic::DEBUG_OBJECT,
     idle("debug|pause-cron", "0|1"),
     row("debug|protocol", "type", protocol, "Replies with a value of that type."),
-    idle("debug|quicklist-packed-threshold", "size"),
+    generic::DEBUG_QUICKLIST,
+    row(
+        "debug|quicklist-packed-threshold",
+        "size",
+        packed_threshold,
+        "Is accepted for test suites and changes nothing: the limit of lists says what is large.",
+    ),
     refused("debug|reload"),
     idle("debug|replicate", "word [word ...]"),
     idle("debug|replybuffer", "option value"),
@@ -76,6 +84,15 @@ const SUBCOMMANDS: &[Spec] = &[
 ];
 
 fn ok(_: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
+    out.ok();
+    Ok(())
+}
+
+fn packed_threshold(_: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    const BYTES_MAX: u64 = (1 << 32) - (1 << 20);
+    if num::parse_memory(args.bytes()?).is_none_or(|bytes| bytes > BYTES_MAX) {
+        return Err(Error::err("argument must be a memory value bigger than 1 and smaller than 4gb"));
+    }
     out.ok();
     Ok(())
 }

@@ -72,3 +72,45 @@ fn by_keys(spec: &Spec, args: &Args<'_>, known: (u32, KeyHash), shards: usize, o
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cmd::generic;
+    use crate::wire::Span;
+
+    fn planned(line: &str) -> Plan {
+        let (mut buf, mut spans) = (Vec::new(), Vec::new());
+        for word in line.split(' ') {
+            spans.push(Span { at: buf.len() as u32, len: word.len() as u32 });
+            buf.extend_from_slice(word.as_bytes());
+        }
+        let args = Args::new(&buf, &spans, (0, KeyHash::of(b"")));
+        let spec = generic::COMMANDS.iter().find(|spec| line.split(' ').next() == Some(spec.name)).unwrap();
+        plan(spec, &args, (0, KeyHash::of(b"")), 4, 0)
+    }
+
+    /// A key on a shard.
+    fn key(shard: usize) -> String {
+        let on_shard = |key: &String| KeyHash::of(key.as_bytes()).shard(4) == shard;
+        (0..).map(|n| format!("key{n}")).find(on_shard).unwrap()
+    }
+
+    #[test]
+    fn a_pattern_takes_all_shards() {
+        let (own, other) = (key(0), key(2));
+        let all = Plan::Several((0..4).collect());
+        assert_eq!(planned(&format!("sort {own}")), Plan::Local);
+        assert_eq!(planned(&format!("sort {own} by nosort get # limit 0 1")), Plan::Local);
+        assert_eq!(planned(&format!("sort_ro {other} get #")), Plan::Foreign(2));
+        assert_eq!(
+            planned(&format!("sort {other} store {own}")),
+            Plan::Several([0, 2].into_iter().collect())
+        );
+        assert_eq!(planned(&format!("sort {own} by w_*")), all);
+        assert_eq!(planned(&format!("sort_ro {other} alpha get w_*->f")), all);
+        let starred = |key: &String| key.contains('*') && KeyHash::of(key.as_bytes()).shard(4) == 0;
+        let starred = (0..).map(|n| format!("{n}*")).find(starred).unwrap();
+        assert_eq!(planned(&format!("sort {starred}")), Plan::Local, "the key itself is no pattern");
+    }
+}

@@ -6,6 +6,7 @@ mod clients;
 mod closing;
 mod frequency;
 mod keyspace;
+mod kinds;
 mod limits;
 mod ordering;
 mod process;

@@ -7,7 +7,7 @@
 //! Must stay true: the layout of keys over shards does not show.
 use sha1::{Digest as _, Sha1};
 
-use super::object::stored;
+use super::debug::stored;
 use crate::base::num;
 use crate::cmd::cx::ReadCx;
 use crate::cmd::spec::Done;

@@ -1,4 +1,5 @@
 //! Keys of any type and whole databases: rows, and what the handlers of the family share.
+mod debug;
 mod digest;
 mod dump;
 mod expire;
@@ -236,21 +237,39 @@ pub const DEBUG_DIGEST_VALUE: Spec = debug(
 
 /// DEBUG OBJECT.
 pub const DEBUG_OBJECT: Spec = debug(
-    Spec::read("debug|object", "key", object::debug_object).keys(LOOK_SECOND),
+    Spec::read("debug|object", "key", debug::debug_object).keys(LOOK_SECOND),
 )
 .doc(S, "1.0.0", "Tells low-level facts about a key.");
 
 /// DEBUG SDSLEN.
 pub const DEBUG_SDSLEN: Spec = debug(
-    Spec::read("debug|sdslen", "key", object::debug_sdslen).keys(LOOK_SECOND),
+    Spec::read("debug|sdslen", "key", debug::debug_sdslen).keys(LOOK_SECOND),
 )
 .doc(S, "1.0.0", "Tells the lengths of a key and its string.");
 
 /// DEBUG LISTPACK.
 pub const DEBUG_LISTPACK: Spec = debug(
-    Spec::read("debug|listpack", "key", object::debug_listpack).keys(LOOK_SECOND),
+    Spec::read("debug|listpack", "key", debug::debug_listpack).keys(LOOK_SECOND),
 )
 .doc(S, "1.0.0", "Shows the structure of a packed value.");
+
+/// DEBUG QUICKLIST.
+pub const DEBUG_QUICKLIST: Spec = debug(
+    Spec::read("debug|quicklist", "key [full]", debug::debug_quicklist).keys(LOOK_SECOND),
+)
+.doc(S, "1.0.0", "Shows the structure of a long list.");
+
+/// DEBUG HTSTATS.
+pub const DEBUG_HTSTATS: Spec = debug(
+    Spec::read("debug|htstats", "index [full]", debug::debug_htstats).route(Route::All),
+)
+.doc(S, "1.0.0", "Tells the size of the table of a database.");
+
+/// DEBUG HTSTATS-KEY.
+pub const DEBUG_HTSTATS_KEY: Spec = debug(
+    Spec::read("debug|htstats-key", "key [full]", debug::debug_htstats_key).keys(LOOK_SECOND),
+)
+.doc(S, "1.0.0", "Tells the size of the table that a value is.");
 
 /// A row of the DEBUG container: for administrators, and never on the fast way.
 const fn debug(spec: Spec) -> Spec {

@@ -1,13 +1,12 @@
-//! Looking at how a key is kept: OBJECT, MEMORY USAGE, DEBUG OBJECT and its kin. Nothing here counts as a use.
+//! Looking at how a key is kept: OBJECT and MEMORY USAGE. Nothing here counts as a use.
 use super::int_arg;
 use crate::cmd::cx::{ConnCx, ReadCx};
 use crate::cmd::spec::Done;
 use crate::config::{P, Settings};
 use crate::ds::object::{Object, Packing};
 use crate::ds::raw::block::{BlockRef, MARK_EDITED, Payload, Value};
-use crate::rdb::{Writer, value};
 use crate::store::Uses;
-use crate::wire::{Args, Error, Key, Out};
+use crate::wire::{Args, Error, Out};
 
 /// Longest string that counts as embedded.
 const EMBEDDED_BYTES_MAX: usize = 44;
@@ -46,7 +45,7 @@ fn shares_nothing(settings: &Settings) -> bool {
 }
 
 /// The name of a value's representation, in the terms of Redis.
-fn encoding(value: Value<'_>, marks: u32) -> &'static str {
+pub(super) fn encoding(value: Value<'_>, marks: u32) -> &'static str {
     match value {
         Value::String(Payload::Int(_)) => "int",
         Value::String(Payload::Bytes(bytes))
@@ -65,7 +64,7 @@ fn encoding(value: Value<'_>, marks: u32) -> &'static str {
     }
 }
 
-fn refcount(value: Value<'_>, settings: &Settings) -> i64 {
+pub(super) fn refcount(value: Value<'_>, settings: &Settings) -> i64 {
     match value {
         Value::String(Payload::Int(n)) if (0..SHARED_NUMBERS).contains(&n) && !shares_nothing(settings) => {
             SHARED_REFCOUNT
@@ -150,62 +149,6 @@ pub fn memory_usage(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
     Ok(())
 }
 
-/// The key as it lies in the table, even when its time has come: DEBUG looks at what is there.
-pub(super) fn stored<'a>(cx: &ReadCx<'a>, key: Key<'_>) -> Option<BlockRef<'a>> {
-    cx.store(key.hash).db(cx.caller.db)?.table.get(key.hash, key.bytes)
-}
-
-/// Bytes of a value in a snapshot file, without its type.
-fn serialized_bytes(value: Value<'_>, compress: bool) -> usize {
-    let mut writer = Writer::new(compress);
-    value::write(value, &mut writer);
-    writer.as_bytes().len()
-}
-
-/// DEBUG OBJECT key
-pub fn debug_object(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    let block = stored(cx, args.key()?).ok_or(Error::NoSuchKey)?;
-    let (value, settings) = (block.value(), cx.host.settings());
-    // The address of the key's bytes stands for that of the value: both lie in one block.
-    out.simple(&format!(
-        "Value at:{:p} refcount:{} encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
-        block.key().as_ptr(),
-        refcount(value, &settings),
-        encoding(value, block.marks()),
-        serialized_bytes(value, settings.bool(P::RDBCOMPRESSION)),
-        block.access(),
-        cx.now.idle_seconds(block.access()),
-    ));
-    Ok(())
-}
-
-/// DEBUG SDSLEN key. Key and value are one block here: the value has what is left of it.
-pub fn debug_sdslen(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    let block = stored(cx, args.key()?).ok_or(Error::NoSuchKey)?;
-    let Some(Payload::Bytes(value)) = block.string() else {
-        return Err(Error::err("Not an sds encoded string."));
-    };
-    let (key, spare) = (block.key().len(), block.vector_bytes().saturating_sub(value.len()));
-    out.simple(&format!(
-        "key_sds_len:{key}, key_sds_avail:0, key_zmalloc: {key}, val_sds_len:{}, val_sds_avail:{spare}, val_zmalloc: {}",
-        value.len(),
-        block.heap_bytes() - key,
-    ));
-    Ok(())
-}
-
-/// DEBUG LISTPACK key
-pub fn debug_listpack(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    let block = cx.look(args.key()?).ok_or(Error::NoSuchKey)?;
-    match block.value() {
-        Value::Packed(packing, _) if packing != Packing::IntSet => {
-            out.simple("Listpack structure printed on stdout");
-            Ok(())
-        }
-        _ => Err(Error::err("Not a listpack encoded object.")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,25 +164,6 @@ mod tests {
         ];
         for (value, marks, name) in cases {
             assert_eq!(encoding(Value::String(value), marks), name, "{value:?}");
-        }
-    }
-
-    #[test]
-    fn serialized_lengths() {
-        // As DEBUG OBJECT of Redis shows them with rdbcompression off.
-        let cases: [(Payload<'_>, usize); 9] = [
-            (Payload::Int(127), 2),
-            (Payload::Int(-129), 3),
-            (Payload::Int(32_768), 5),
-            (Payload::Int(2_147_483_648), 11),
-            (Payload::Bytes(b"12"), 2),
-            (Payload::Bytes(b"012"), 4),
-            (Payload::Bytes(&[b'x'; 63]), 64),
-            (Payload::Bytes(&[b'x'; 64]), 66),
-            (Payload::Bytes(&[b'x'; 16_384]), 16_389),
-        ];
-        for (value, bytes) in cases {
-            assert_eq!(serialized_bytes(Value::String(value), false), bytes, "{value:?}");
         }
     }
 }

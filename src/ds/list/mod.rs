@@ -83,6 +83,21 @@ impl Quicklist {
         self.nodes.len()
     }
 
+    /// The limit that it was made under.
+    pub fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    /// How many nodes at each end are never compressed; 0: none is.
+    pub fn depth(&self) -> usize {
+        self.depth.into()
+    }
+
+    /// Bytes of its elements uncompressed, as size limits count them. Takes a walk over the nodes.
+    pub fn portable_bytes(&self) -> usize {
+        self.nodes.iter().map(Node::portable_bytes).sum()
+    }
+
     /// Heap bytes. Takes a walk over the nodes.
     pub fn heap_bytes(&self) -> usize {
         self.nodes.iter().map(Node::heap_bytes).sum::<usize>() + self.nodes.capacity() * size_of::<Node>()

@@ -275,6 +275,11 @@ impl Index {
         buckets + self.buckets.capacity() * size_of::<ThinBytes>()
     }
 
+    /// Number of buckets.
+    pub(super) fn bucket_count(&self) -> usize {
+        self.buckets.len()
+    }
+
     /// Number of entries.
     pub(super) fn len(&self) -> usize {
         self.len

@@ -366,6 +366,11 @@ impl SortedTable {
         }
     }
 
+    /// Number of buckets of the index by member.
+    pub fn bucket_count(&self) -> usize {
+        self.index.bucket_count()
+    }
+
     /// Heap bytes taken. Looks at every leaf and bucket.
     pub fn heap_bytes(&self) -> usize {
         self.tree.heap_bytes() + self.index.heap_bytes()

@@ -113,6 +113,11 @@ impl PackedTable {
         self.len == 0
     }
 
+    /// Number of buckets.
+    pub fn bucket_count(&self) -> usize {
+        self.buckets.len()
+    }
+
     /// What its records have.
     pub fn layout(&self) -> Layout {
         self.layout
