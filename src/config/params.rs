@@ -494,7 +494,7 @@ Compatibility {
     /// Known from Valkey: answer as Redis where the two differ, which is what this server does anyway.
     EXTENDED_REDIS_COMPATIBILITY = switch("extended-redis-compatibility", "no").hidden().inert();
     /// Known from Valkey: how to treat snapshots of a newer version.
-    RDB_VERSION_CHECK = choice("rdb-version-check", "strict", RDB_CHECKS).hidden().later();
+    RDB_VERSION_CHECK = choice("rdb-version-check", "strict", RDB_CHECKS).hidden();
     /// Known from Valkey: full synchronisation on a connection of its own.
     DUAL_CHANNEL_REPLICATION_ENABLED = switch("dual-channel-replication-enabled", "no").hidden().later();
     /// Known from Valkey: the parts of Lua that were withdrawn for safety.
