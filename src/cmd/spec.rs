@@ -27,6 +27,9 @@ pub enum Handler {
 pub enum Route {
     /// Where its keys are: in place, on their owner, or holding all their owners.
     Keys,
+    /// Like `Keys`, but holding every shard when an argument behind the key is a pattern with `*`, which stands for
+    /// names of keys that only the data tells.
+    Patterns,
     /// On the connection's own shard.
     Here,
     /// Holding every shard.
@@ -227,6 +230,11 @@ pub enum Begin {
     /// Behind this word, which is one of the options that stand in front: the others are skipped with their arguments,
     /// as many as the list says. The number is what COMMAND INFO tells as the place where the search begins.
     Option(&'static str, i32, &'static [(&'static str, usize)]),
+    /// Behind the last of this word among options, of which any may stand before it and behind it; those with
+    /// arguments are listed with the number of these. COMMAND INFO cannot tell it.
+    LastOption(&'static str, &'static [(&'static str, usize)]),
+    /// Nowhere: the names of the keys follow from patterns and data.
+    Derived,
 }
 
 /// How keys are found from where the search began.
@@ -252,7 +260,7 @@ impl KeyPart {
         match (self.begin, self.find) {
             (Begin::At(at), Find::Range { .. }) => Some(at as u32),
             (Begin::At(at), Find::Count) => Some(at as u32 + 1),
-            (Begin::Word(..) | Begin::Option(..), _) => None,
+            (Begin::Word(..) | Begin::Option(..) | Begin::LastOption(..) | Begin::Derived, _) => None,
         }
     }
 
@@ -266,16 +274,13 @@ impl KeyPart {
     #[inline]
     fn for_each<'a>(&self, count: usize, arg: &impl Fn(usize) -> &'a [u8], f: &mut impl FnMut(usize)) {
         let first = match self.begin {
-            Begin::At(at) => at as usize,
-            Begin::Word(word, from) => match find_word(count, arg, word, from) {
-                Some(at) => at + 1,
-                None => return,
-            },
-            Begin::Option(word, _, others) => match find_option(count, arg, word, others) {
-                Some(at) => at + 1,
-                None => return,
-            },
+            Begin::At(at) => Some(at as usize),
+            Begin::Word(word, from) => find_word(count, arg, word, from).map(|at| at + 1),
+            Begin::Option(word, _, others) => find_option(count, arg, word, others).map(|at| at + 1),
+            Begin::LastOption(word, others) => find_last_option(count, arg, word, others).map(|at| at + 1),
+            Begin::Derived => None,
         };
+        let Some(first) = first else { return };
         if first >= count {
             return;
         }
@@ -307,7 +312,7 @@ fn last_named<'a, 'p>(
 ) -> Option<(usize, &'p KeyPart)> {
     let names = |part: &KeyPart, at: usize| match part.begin {
         Begin::Word(word, from) => at >= from as usize && arg(at).eq_ignore_ascii_case(word.as_bytes()),
-        Begin::At(_) | Begin::Option(..) => false,
+        _ => false,
     };
     let (mut at, mut last) = (1, None);
     while at + 1 < count {
@@ -348,6 +353,26 @@ fn find_option<'a>(
         at += 1 + others.iter().find(|(other, _)| is(other))?.1;
     }
     None
+}
+
+/// Argument index of the last of a word among options that takes an argument: see [`Begin::LastOption`].
+fn find_last_option<'a>(
+    count: usize,
+    arg: &impl Fn(usize) -> &'a [u8],
+    word: &str,
+    others: &[(&str, usize)],
+) -> Option<usize> {
+    let (mut at, mut found) = (2, None);
+    while at < count {
+        let is = |word: &str| arg(at).eq_ignore_ascii_case(word.as_bytes());
+        let mut arguments = others.iter().find(|(other, _)| is(other)).map_or(0, |(_, arguments)| *arguments);
+        if is(word) && at + 1 < count {
+            found = Some(at);
+            arguments = 1;
+        }
+        at += 1 + arguments;
+    }
+    found
 }
 
 /// A row.
@@ -518,7 +543,9 @@ impl Spec {
             }
         };
         let has = |bit| self.flags & bit != 0;
-        if !matches!(self.handler, Handler::Container) {
+        // What works on the values of some types belongs to these and not to the keyspace.
+        let typed = self.group == Group::Generic && self.categories.contains(&"list");
+        if !typed && !matches!(self.handler, Handler::Container) {
             add(self.group.category());
         }
         if has(flag::WRITE) {
@@ -660,6 +687,20 @@ pub const fn half_behind_options(
     KeyPart { begin: Begin::Option(word, from, others), ..half_behind(flags, word, from) }
 }
 
+/// The key behind the last `word` among options, of which `others` take so many arguments.
+pub const fn key_behind_last(
+    flags: &'static str,
+    word: &'static str,
+    others: &'static [(&'static str, usize)],
+) -> KeyPart {
+    KeyPart { begin: Begin::LastOption(word, others), ..key(flags, 2) }
+}
+
+/// Keys whose names follow from patterns and data.
+pub const fn keys_derived(flags: &'static str) -> KeyPart {
+    KeyPart { begin: Begin::Derived, ..key(flags, 2) }
+}
+
 /// The usual key parts.
 pub mod keys {
     use super::{KeyPart, key, key_range};
@@ -727,6 +768,13 @@ mod tests {
         assert_eq!(found(streams, "xreadgroup group g c other streams a 0"), "");
         assert_eq!(found(streams, "xreadgroup group g c count"), "");
         assert_eq!(found(key_behind("RW", "KEYS", -2), "migrate h p keys 0 t KEYS a"), "a");
+        let store = key_behind_last("OW", "STORE", &[("LIMIT", 2), ("GET", 1), ("BY", 1)]);
+        assert_eq!(found(store, "sort store get store store b by * asc STORE c alpha"), "c");
+        assert_eq!(found(store, "sort a store store desc"), "store");
+        assert_eq!(found(store, "sort a limit 0 store b"), "");
+        assert_eq!(found(store, "sort a store"), "");
+        assert_eq!(found(store, "sort a alpha store b limit"), "b");
+        assert_eq!(found(keys_derived("RO"), "sort a by w_*"), "");
     }
 
     #[test]
