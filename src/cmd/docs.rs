@@ -572,7 +572,7 @@ mod tests {
             (
                 "[MAXLEN|MINID [=|~] threshold]",
                 "maxlen-or-minid-block:block?(maxlen-or-minid:oneof(maxlen:pure-token=MAXLEN minid:pure-token=MINID) \
-                 =-or-~:oneof?(=:pure-token== ~:pure-token=~) threshold:string)",
+                 equal-or-approximately:oneof?(equal:pure-token== approximately:pure-token=~) threshold:string)",
             ),
         ];
         for (syntax, want) in cases {

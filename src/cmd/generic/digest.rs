@@ -163,6 +163,7 @@ mod tests {
     use crate::ds::stream::{NodeLimits, Stream};
     use crate::ds::table::{Deadline, Layout, PackedTable};
     use crate::types::set::{Limits, NewSet};
+    use crate::types::sorted_set;
 
     fn value_hex(value: NewValue<'_>, deadline_ms: Option<u64>) -> String {
         let block = Block::new(b"k", value, deadline_ms, 0, 0);
@@ -248,5 +249,21 @@ mod tests {
             "6da2c138281d03320ce929b1e83ba07b8b597253",
         ];
         assert_eq!(hexes, given);
+    }
+
+    #[test]
+    fn sorted_sets_as_redis_digests_them() {
+        let pairs =
+            [(&b"a"[..], 1.0), (b"b", 0.1), (b"c", 1e10), (b"d", f64::INFINITY), (b"-3", 7.0), (b"e", -0.0)];
+        let hex = |pairs: &[(&[u8], f64)], entries: usize| {
+            let mut members = pairs.iter().map(|(member, score)| (Element::of(member), *score)).collect();
+            sorted_set::algebra::sort(&mut members);
+            let limits = sorted_set::Limits { entries, value_bytes: 64 };
+            sorted_set::NewSortedSet::of(&members, limits).store(|value| value_hex(value, None))
+        };
+        // Given by DEBUG DIGEST-VALUE of Redis 8.0.6 for a small and a large one.
+        assert_eq!(hex(&pairs[..5], 128), "dc5517251e98d2b8f15f3efc20a9f8ca9ff2587d");
+        assert_eq!(hex(&pairs, 0), "839af03f30805233b62003a822cbdd98496a7643");
+        assert_ne!(hex(&pairs, 128), hex(&pairs, 0), "there is no minus zero in a small one");
     }
 }

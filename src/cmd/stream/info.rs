@@ -186,8 +186,11 @@ fn radix_tree_nodes(log: &Log) -> usize {
         key[8..].copy_from_slice(&id.seq.to_be_bytes());
         key
     });
-    let (nodes, counted) = (count_tree(keys), log.node_count().min(NODES_COUNTED_MAX));
-    if counted == 0 { nodes } else { nodes * log.node_count() / counted }
+    let nodes = count_tree(keys);
+    match log.node_count() {
+        count if count <= NODES_COUNTED_MAX => nodes,
+        count => nodes * count / NODES_COUNTED_MAX,
+    }
 }
 
 /// Nodes of a radix tree of keys that come in order: one for every key's end, one for every branch, and one for what

@@ -92,6 +92,11 @@ pub fn insert_encoded(pack: &mut impl PackedBytes, offset: usize, entries: &[u8]
 /// Puts an element in the place of the one at `offset`.
 #[inline]
 pub fn replace(pack: &mut impl PackedBytes, offset: usize, element: Element<'_>) {
+    // Counters and flags: a small integer in the place of another.
+    if let (Element::Int(int @ 0..=127), Some(0..=127)) = (element, pack.bytes().get(offset)) {
+        pack.bytes_mut()[offset] = int as u8;
+        return;
+    }
     let mut entry = Entries::new();
     encode(element, &mut entry);
     let old = extent(pack.bytes(), offset, 1);

@@ -291,7 +291,17 @@ pub type Entries = SmallVec<[u8; 64]>;
 /// Appends the entry of an element. A text that is a canonical integer becomes one, whatever variant it came in.
 #[inline]
 pub fn encode(element: Element<'_>, out: &mut impl Sink) {
-    encode_probe(&Probe::of(element), out);
+    let element = if let Element::Bytes(text) = element { Element::of(text) } else { element };
+    // Nearly all elements are small integers or short texts.
+    match element {
+        Element::Int(int @ 0..=127) => out.put(&[int as u8, 1]),
+        Element::Bytes(text) if text.len() <= SHORT_TEXT_MAX => {
+            out.put(&[SHORT_TEXT | text.len() as u8]);
+            out.put(text);
+            out.put(&[1 + text.len() as u8]);
+        }
+        _ => encode_probe(&Probe::of(element), out),
+    }
 }
 
 /// Appends the entry of the element that is looked for.

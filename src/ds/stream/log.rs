@@ -175,11 +175,11 @@ impl Log {
         let more = fields.clone().map(<[u8]>::len).sum();
         let takes_more = |first, bytes: &[u8]| !limits.is_full(Node::new(first, bytes), bytes, more);
         match self.nodes.growing() {
-            Some((first, bytes)) if takes_more(first, bytes) => node::push(bytes, first, id, fields),
+            Some((first, bytes)) if takes_more(first, bytes) => node::push(bytes, first, id, fields, more),
             _ => {
                 let bytes = self.nodes.start(id);
-                node::start(bytes, fields.clone());
-                node::push(bytes, id, id, fields);
+                node::start(bytes, fields.clone(), more);
+                node::push(bytes, id, id, fields, more);
             }
         }
         self.length += 1;

@@ -13,8 +13,9 @@
 //! Must stay true ([`check`] verifies it): `live` entries have no DELETED flag, `deleted` ones have it; entries are in
 //! the order of their ids; flags fit seven bits, so that setting one moves nothing.
 use super::id::StreamId;
-use crate::ds::listpack::{self, COUNT_BY_WALKING, Element, Entries, HEAD_BYTES, Listpack};
+use crate::ds::listpack::{self, COUNT_BY_WALKING, Element, HEAD_BYTES, Listpack};
 use crate::ds::packed::PackedBytes;
+use crate::ds::raw::heap_class;
 
 const DELETED: i64 = 1;
 const SAME_NAMES: i64 = 2;
@@ -206,80 +207,78 @@ impl<'a> Iterator for Pairs<'a> {
 
 impl ExactSizeIterator for Pairs<'_> {}
 
-/// Appends elements in encoded form and counts them.
-struct Pieces {
-    bytes: Entries,
+/// Appends elements to a node and counts them.
+struct Pieces<'n> {
+    node: &'n mut Vec<u8>,
     count: usize,
 }
 
-impl Pieces {
-    fn new() -> Pieces {
-        Pieces { bytes: Entries::new(), count: 0 }
+impl<'n> Pieces<'n> {
+    /// Makes room for `pieces` elements whose texts have `bytes` bytes: for most, four bytes besides the text are more
+    /// than enough. Where there is no room, a quarter of what is there is added, as much as the allocator gives anyway.
+    #[inline]
+    fn new(node: &'n mut Vec<u8>, pieces: usize, bytes: usize) -> Pieces<'n> {
+        let more = 4 * pieces + bytes;
+        if node.capacity() - node.len() < more {
+            let room = heap_class(node.len() + more + node.len() / 4);
+            node.reserve_exact(room - node.len());
+        }
+        Pieces { node, count: 0 }
     }
 
     #[inline]
-    fn put(&mut self, element: Element<'_>) {
-        listpack::encode(element, &mut self.bytes);
+    fn int(&mut self, int: i64) {
+        listpack::encode(Element::Int(int), self.node);
         self.count += 1;
     }
 
     #[inline]
-    fn int(&mut self, int: usize) {
-        self.put(Element::Int(int as i64));
+    fn text(&mut self, text: &[u8]) {
+        listpack::encode(Element::Bytes(text), self.node);
+        self.count += 1;
     }
 
-    /// Appends them to a node, whose count of elements follows.
+    /// Has the node's count of elements follow.
     #[inline]
-    fn append_to(&self, node: &mut Vec<u8>) {
-        node.extend_from_slice(&self.bytes);
-        let count = u16::from_le_bytes([node[0], node[1]]);
+    fn finish(self) {
+        let count = u16::from_le_bytes([self.node[0], self.node[1]]);
         let sum = u16::try_from(usize::from(count) + self.count).unwrap_or(COUNT_BY_WALKING);
-        node[..HEAD_BYTES].copy_from_slice(&sum.to_le_bytes());
+        self.node[..HEAD_BYTES].copy_from_slice(&sum.to_le_bytes());
     }
 }
 
-/// Makes an empty node that has the names among `fields`, in place of whatever `node` was.
-pub fn start<'f>(node: &mut Vec<u8>, fields: impl Fields<'f>) {
-    let mut pieces = Pieces::new();
-    pieces.int(0);
-    pieces.int(0);
-    pieces.int(fields.len() / 2);
-    fields.step_by(2).for_each(|name| pieces.put(Element::of(name)));
-    pieces.int(0);
+/// Makes an empty node that has the names among `fields`, in place of whatever `node` was; `bytes`: those of all names
+/// and values.
+pub fn start<'f>(node: &mut Vec<u8>, fields: impl Fields<'f>, bytes: usize) {
+    let names = fields.len() / 2;
     node.clear();
-    reserve(node, HEAD_BYTES + pieces.bytes.len());
     node.extend_from_slice(&listpack::EMPTY);
-    pieces.append_to(node);
+    let mut pieces = Pieces::new(node, names + 4, bytes);
+    pieces.int(0);
+    pieces.int(0);
+    pieces.int(names as i64);
+    fields.step_by(2).for_each(|name| pieces.text(name));
+    pieces.int(0);
+    pieces.finish();
 }
 
-/// Makes room for `more` bytes, and a quarter of what is there beyond that, as much as the allocator gives anyway.
-#[inline]
-fn reserve(node: &mut Vec<u8>, more: usize) {
-    if node.capacity() - node.len() < more {
-        let room = crate::ds::raw::heap_class(node.len() + more + node.len() / 4);
-        node.reserve_exact(room - node.len());
-    }
-}
-
-/// Appends an entry to a node that starts at `first`.
-pub fn push<'f>(node: &mut Vec<u8>, first: StreamId, id: StreamId, fields: impl Fields<'f>) {
+/// Appends an entry to a node that starts at `first`; `bytes`: those of all names and values.
+pub fn push<'f>(node: &mut Vec<u8>, first: StreamId, id: StreamId, fields: impl Fields<'f>, bytes: usize) {
     let view = Node::new(first, node);
     let (live, same) = (view.live(), view.has_names(fields.clone()));
-    let pairs = fields.len() / 2;
     let (ms, seq) = id.minus(first);
-    let mut pieces = Pieces::new();
-    pieces.put(Element::Int(if same { SAME_NAMES } else { 0 }));
-    pieces.put(Element::Int(ms));
-    pieces.put(Element::Int(seq));
+    let mut pieces = Pieces::new(node, fields.len() + ENTRY_EXTRA_PIECES + 1, bytes);
+    pieces.int(if same { SAME_NAMES } else { 0 });
+    pieces.int(ms);
+    pieces.int(seq);
     if same {
-        fields.skip(1).step_by(2).for_each(|value| pieces.put(Element::of(value)));
+        fields.skip(1).step_by(2).for_each(|value| pieces.text(value));
     } else {
-        pieces.int(pairs);
-        fields.for_each(|text| pieces.put(Element::of(text)));
+        pieces.int(fields.len() as i64 / 2);
+        fields.for_each(|text| pieces.text(text));
     }
-    pieces.int(pieces.count);
-    reserve(node, pieces.bytes.len());
-    pieces.append_to(node);
+    pieces.int(pieces.count as i64);
+    pieces.finish();
     listpack::replace(node, HEAD_BYTES, Element::Int(live as i64 + 1));
 }
 
@@ -351,9 +350,9 @@ mod tests {
 
     fn node(first: StreamId, entries: &[(StreamId, &str)]) -> Vec<u8> {
         let mut node = Vec::new();
-        start(&mut node, fields(entries[0].1).iter().copied());
+        start(&mut node, fields(entries[0].1).iter().copied(), 0);
         for (id, line) in entries {
-            push(&mut node, first, *id, fields(line).iter().copied());
+            push(&mut node, first, *id, fields(line).iter().copied(), line.len());
         }
         node
     }

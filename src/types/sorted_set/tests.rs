@@ -1,3 +1,4 @@
+//! Both forms against models: edits, ranges, algebra; when forms change; chance and walks.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -258,32 +259,16 @@ proptest! {
 
 type Model = BTreeMap<String, f64>;
 
-fn check_algebra(sets: &[(Model, f64, i32)], aggregate: Aggregate) {
-    let limits = SetLimits { ints: 4, entries: 6, value_bytes: 5 };
-    let plain: Vec<NewSet> = sets
-        .iter()
-        .map(|(members, ..)| {
-            let mut set = NewSet::of_ints();
-            for member in members.keys() {
-                set.add(Element::of(member.as_bytes()), &limits);
-            }
-            set
-        })
-        .collect();
-    let sorted: Vec<NewSortedSet> = sets
-        .iter()
-        .map(|(members, _, form)| made(&in_order(members), if *form == 1 { LARGE } else { SMALL }))
-        .collect();
-    let sources: Sources<'_> = (0..sets.len())
-        .map(|at| {
-            let (_, weight, form) = &sets[at];
-            let source = match form {
-                0 => Source::Set(plain[at].view()),
-                _ => Source::Sorted(sorted[at].view()),
-            };
-            Weighted { source, weight: *weight }
-        })
-        .collect();
+/// What algebra is to find.
+struct Wanted {
+    union: Model,
+    common: Model,
+    difference: Model,
+    /// A weighted score has no value: it joins differently in an intersection, where only sums are repaired.
+    repaired: bool,
+}
+
+fn wanted(sets: &[(Model, f64, i32)], aggregate: Aggregate) -> Wanted {
     // The models, scores 1 for sets, the smallest first.
     let mut models: Vec<(Model, f64)> = sets
         .iter()
@@ -319,12 +304,41 @@ fn check_algebra(sets: &[(Model, f64, i32)], aggregate: Aggregate) {
         .filter(|(m, _)| others.iter().all(|o| !o.contains_key(*m)))
         .map(|(m, s)| (m.clone(), *s))
         .collect();
+    let repaired = models.iter().any(|(model, weight)| model.values().any(|score| (score * weight).is_nan()));
+    Wanted { union, common, difference, repaired }
+}
+
+fn check_algebra(sets: &[(Model, f64, i32)], aggregate: Aggregate) {
+    let limits = SetLimits { ints: 4, entries: 6, value_bytes: 5 };
+    let plain: Vec<NewSet> = sets
+        .iter()
+        .map(|(members, ..)| {
+            let mut set = NewSet::of_ints();
+            for member in members.keys() {
+                set.add(Element::of(member.as_bytes()), &limits);
+            }
+            set
+        })
+        .collect();
+    let sorted: Vec<NewSortedSet> = sets
+        .iter()
+        .map(|(members, _, form)| made(&in_order(members), if *form == 1 { LARGE } else { SMALL }))
+        .collect();
+    let sources: Sources<'_> = (0..sets.len())
+        .map(|at| {
+            let (_, weight, form) = &sets[at];
+            let source = match form {
+                0 => Source::Set(plain[at].view()),
+                _ => Source::Sorted(sorted[at].view()),
+            };
+            Weighted { source, weight: *weight }
+        })
+        .collect();
+    let Wanted { union, common, difference, repaired } = wanted(sets, aggregate);
     let texts = |found: algebra::Scored<'_>| -> Vec<(String, f64)> {
         found.into_iter().map(|(m, s)| (String::from_utf8(m.to_vec()).unwrap(), s)).collect()
     };
     assert_eq!(texts(algebra::union(sources.clone(), aggregate)), in_order(&union));
-    // A score without a value joins differently in an intersection, where only sums are repaired.
-    let repaired = models.iter().any(|(m, w)| m.values().any(|s| (s * w).is_nan()));
     if !repaired {
         assert_eq!(texts(algebra::intersection(sources.clone(), aggregate)), in_order(&common));
     }
