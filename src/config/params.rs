@@ -243,8 +243,8 @@ Snapshots {
     RDBCOMPRESSION = switch("rdbcompression", "yes");
     /// End snapshots with a checksum and verify it on loading.
     RDBCHECKSUM = switch("rdbchecksum", "yes").immutable().later();
-    /// Check the inner structure of values that are loaded or restored.
-    SANITIZE_DUMP_PAYLOAD = choice("sanitize-dump-payload", "no", SANITIZES).later();
+    /// Check the inner structure of values that are loaded or restored; this server always does.
+    SANITIZE_DUMP_PAYLOAD = choice("sanitize-dump-payload", "no", SANITIZES).inert();
     /// Refuse writes after a snapshot in the background has failed.
     STOP_WRITES_ON_BGSAVE_ERROR = switch("stop-writes-on-bgsave-error", "yes").later();
     /// Delete snapshot files that only served replication, when nothing else persists.
