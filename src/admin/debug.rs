@@ -2,6 +2,8 @@
 //!
 //! Must stay true: every row is `PROTECTED`, so the gates ask the setting before it runs; nothing here can crash
 //! the server or lose data.
+use std::sync::atomic::Ordering;
+
 use crate::base::glob;
 use crate::base::num;
 use crate::base::rng::Rng;
@@ -73,7 +75,12 @@ const SUBCOMMANDS: &[Spec] = &[
         .route(Route::All),
     generic::DEBUG_SDSLEN,
     idle("debug|set-disable-deny-scripts", "0|1"),
-    idle("debug|set-skip-checksum-validation", "0|1"),
+    row(
+        "debug|set-skip-checksum-validation",
+        "0|1",
+        set_skip_checksums,
+        "Has payloads restored whatever their checksums.",
+    ),
     row("debug|sleep", "seconds:double", sleep, "Stops the serving thread of this connection for a time."),
     row(
         "debug|stringmatch-len",
@@ -139,6 +146,12 @@ fn sleep(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
 /// Any number but 0 switches on, anything else off, as `atoi` has it.
 fn is_on(arg: &[u8]) -> bool {
     num::parse_i64(arg).is_some_and(|number| number != 0)
+}
+
+fn set_skip_checksums(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    cx.host.skips_checksums.store(is_on(args.bytes()?), Ordering::Relaxed);
+    out.ok();
+    Ok(())
 }
 
 fn set_active_expire(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {

@@ -243,8 +243,8 @@ Snapshots {
     RDBCOMPRESSION = switch("rdbcompression", "yes");
     /// End snapshots with a checksum and verify it on loading.
     RDBCHECKSUM = switch("rdbchecksum", "yes").immutable().later();
-    /// Check the inner structure of values that are loaded or restored.
-    SANITIZE_DUMP_PAYLOAD = choice("sanitize-dump-payload", "no", SANITIZES).later();
+    /// Check the inner structure of values that are loaded or restored; this server always does.
+    SANITIZE_DUMP_PAYLOAD = choice("sanitize-dump-payload", "no", SANITIZES).inert();
     /// Refuse writes after a snapshot in the background has failed.
     STOP_WRITES_ON_BGSAVE_ERROR = switch("stop-writes-on-bgsave-error", "yes").later();
     /// Delete snapshot files that only served replication, when nothing else persists.
@@ -494,7 +494,7 @@ Compatibility {
     /// Known from Valkey: answer as Redis where the two differ, which is what this server does anyway.
     EXTENDED_REDIS_COMPATIBILITY = switch("extended-redis-compatibility", "no").hidden().inert();
     /// Known from Valkey: how to treat snapshots of a newer version.
-    RDB_VERSION_CHECK = choice("rdb-version-check", "strict", RDB_CHECKS).hidden().later();
+    RDB_VERSION_CHECK = choice("rdb-version-check", "strict", RDB_CHECKS).hidden();
     /// Known from Valkey: full synchronisation on a connection of its own.
     DUAL_CHANNEL_REPLICATION_ENABLED = switch("dual-channel-replication-enabled", "no").hidden().later();
     /// Known from Valkey: the parts of Lua that were withdrawn for safety.

@@ -46,6 +46,8 @@ pub struct Host {
     pub run_id: String,
     /// Replication id, 40 hexadecimal digits.
     pub repl_id: Mutex<String>,
+    /// Payloads are restored whatever their checksums (DEBUG SET-SKIP-CHECKSUM-VALIDATION).
+    pub skips_checksums: AtomicBool,
     /// When the process started.
     pub started: Instant,
     /// Wall clock at the start, microseconds.
@@ -94,6 +96,7 @@ impl Host {
             pause_until_ms: AtomicU64::new(0),
             run_id: rng.hex(40),
             repl_id: Mutex::new(rng.hex(40)),
+            skips_checksums: AtomicBool::new(false),
             started: clock::instant(),
             started_us: clock::wall_us(),
             config_file: facts.config_file,

@@ -2,12 +2,15 @@
 //!
 //! A payload is in the oldest version of the format that can hold its value, so that older servers take it. What comes
 //! back is checked in full, whatever `sanitize-dump-payload` says.
+use std::sync::atomic::Ordering;
+
 use crate::cmd::cx::{ReadCx, WriteCx};
 use crate::cmd::spec::Done;
 use crate::config::P;
 use crate::ds::raw::block::{Block, Value};
+use crate::rdb::payload::{self, Leniency};
 use crate::rdb::value::{self, Limits, Loaded};
-use crate::rdb::{Reader, ValueType, Writer, payload};
+use crate::rdb::{Reader, ValueType, Writer};
 use crate::wire::args::option_word;
 use crate::wire::{Args, Error, Out};
 
@@ -76,9 +79,9 @@ fn options(args: &mut Args<'_>) -> Result<Options, Error> {
 }
 
 /// The value in a payload.
-fn loaded(bytes: &[u8], limits: &Limits) -> Result<Loaded, Error> {
-    let payload =
-        payload::open(bytes).map_err(|_| Error::err("DUMP payload version or checksum are wrong"))?;
+fn loaded(bytes: &[u8], leniency: Leniency, limits: &Limits) -> Result<Loaded, Error> {
+    let payload = payload::open_leniently(bytes, leniency)
+        .map_err(|_| Error::err("DUMP payload version or checksum are wrong"))?;
     let bad = || Error::err("Bad data format");
     let mut reader = Reader::new(payload.body);
     let number = reader.u8().map_err(|_| bad())?;
@@ -99,8 +102,10 @@ pub fn restore(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
     if ttl < 0 {
         return Err(Error::err("Invalid TTL value, must be >= 0"));
     }
-    let limits = Limits::of(&cx.store(key.hash).settings);
-    let value = loaded(bytes, &limits)?;
+    let checksum = cx.host.skips_checksums.load(Ordering::Relaxed);
+    let settings = &cx.store(key.hash).settings;
+    let version = settings.choice(P::RDB_VERSION_CHECK) == "relaxed";
+    let value = loaded(bytes, Leniency { version, checksum }, &Limits::of(settings))?;
     // One that leaves the range lies in the past, as in Redis.
     let deadline_ms = match ttl {
         0 => None,
