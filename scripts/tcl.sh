@@ -14,8 +14,8 @@ cd "$(dirname "$0")/.." || exit 1
 : "${TCL_RUNNER:?the program that drives the suite}"
 TARGET=${CARGO_TARGET_DIR:-target}
 OUT=${OUT:-$TARGET/tcl}
-UNITS=${*:-unit/type/incr unit/type/string unit/type/list unit/type/list-2 unit/type/list-3 unit/type/set unit/keyspace
-    unit/expire unit/scan unit/quit unit/protocol unit/querybuf unit/bitops unit/bitfield unit/hyperloglog unit/other}
+UNITS=${*:-unit/type/incr unit/type/string unit/type/list unit/type/list-2 unit/type/list-3 unit/type/set
+    unit/type/hash unit/keyspace unit/dump unit/expire unit/scan unit/quit unit/protocol unit/querybuf unit/bitops unit/bitfield unit/hyperloglog unit/other}
 PORT=${PORT:-17301}
 
 if [ -z "${PERIGEE_BIN:-}" ]; then

@@ -276,6 +276,9 @@ fn token_name(token: &str) -> String {
         "~" => "approximately".into(),
         "*" => "auto-id".into(),
         "$" => "new-id".into(),
+        "CH" => "change".into(),
+        "INCR" => "increment".into(),
+        "ALPHA" => "sorting".into(),
         _ => token.to_ascii_lowercase(),
     }
 }
@@ -375,13 +378,15 @@ fn kind_of(name: &str) -> ArgKind {
         "stop",
         "destination-db",
         "maxlen",
+        "frequency",
         "rank",
+        "ttl",
         "timeout",
         "version",
     ];
     const DOUBLES: &[&str] = &["height", "latitude", "longitude", "radius", "score", "weight", "width"];
     match name {
-        "pattern" => ArgKind::Pattern,
+        "pattern" | "by-pattern" | "get-pattern" => ArgKind::Pattern,
         _ if name.starts_with("unix-time") => ArgKind::UnixTime,
         _ if INTEGERS.contains(&name) => ArgKind::Integer,
         _ if DOUBLES.contains(&name) => ArgKind::Double,
@@ -410,7 +415,8 @@ struct KeyWalk<'a> {
 
 impl KeyWalk<'_> {
     fn visit(&mut self, arg: &mut Arg) {
-        const KEY_NAMES: &[&str] = &["key", "newkey", "source", "destination", "sourcekey", "destkey"];
+        const KEY_NAMES: &[&str] =
+            &["key", "newkey", "source", "destination", "sourcekey", "destkey", "storekey", "storedistkey"];
         if arg.optional {
             self.index = None;
         }
@@ -426,11 +432,17 @@ impl KeyWalk<'_> {
             }
             ArgKind::Block => arg.args.iter_mut().for_each(|inner| self.visit(inner)),
             ArgKind::PureToken => self.index = self.index.map(|index| index + 1),
+            ArgKind::Pattern => {
+                arg.key_part = self.parts.iter().position(|part| part.begin == Begin::Derived);
+                self.index = self.index.map(|index| index + 1);
+            }
             _ => {
                 let place = self.index.and_then(|at| self.parts.iter().position(|part| has_place(part, at)));
                 if place.is_some() || !self.parts.is_empty() && KEY_NAMES.contains(&arg.name.as_str()) {
                     arg.kind = ArgKind::Key;
-                    arg.key_part = place.or(Some(self.seen).filter(|seen| *seen < self.parts.len()));
+                    let named = |part: &KeyPart| part.begin != Begin::Derived;
+                    let mut named = (0..self.parts.len()).filter(|part| named(&self.parts[*part]));
+                    arg.key_part = place.or(named.nth(self.seen));
                     self.seen += 1;
                 }
                 self.index = self.index.map(|index| index + 1);

@@ -56,8 +56,9 @@ fn check_keys(spec: &Spec, demand: &mut impl FnMut(bool, &str)) {
     let least = spec.arity.unsigned_abs() as usize;
     let first = if spec.name.contains('|') { 2 } else { 1 };
     for part in spec.keys {
-        let (Begin::At(at) | Begin::Word(_, at) | Begin::Option(_, at, _)) = part.begin;
-        demand(at >= first || at < 0, "keys stand behind the name");
+        if let Begin::At(at) | Begin::Word(_, at) | Begin::Option(_, at, _) = part.begin {
+            demand(at >= first || at < 0, "keys stand behind the name");
+        }
         demand(!matches!(part.find, Find::Range { step: ..1, .. }), "keys have a distance");
         let words: Vec<&str> = part.flags.split(' ').collect();
         demand(["RO", "RW", "OW", "RM"].contains(&words[0]), "key flags begin with the access");

@@ -27,6 +27,9 @@ pub enum Handler {
 pub enum Route {
     /// Where its keys are: in place, on their owner, or holding all their owners.
     Keys,
+    /// Like `Keys`, but holding every shard when an argument behind the key is a pattern with `*`, which stands for
+    /// names of keys that only the data tells.
+    Patterns,
     /// On the connection's own shard.
     Here,
     /// Holding every shard.
@@ -227,6 +230,11 @@ pub enum Begin {
     /// Behind this word, which is one of the options that stand in front: the others are skipped with their arguments,
     /// as many as the list says. The number is what COMMAND INFO tells as the place where the search begins.
     Option(&'static str, i32, &'static [(&'static str, usize)]),
+    /// Behind the last of this word among options, of which any may stand before it and behind it; those with
+    /// arguments are listed with the number of these. COMMAND INFO cannot tell it.
+    LastOption(&'static str, &'static [(&'static str, usize)]),
+    /// Nowhere: the names of the keys follow from patterns and data.
+    Derived,
 }
 
 /// How keys are found from where the search began.
@@ -252,45 +260,27 @@ impl KeyPart {
         match (self.begin, self.find) {
             (Begin::At(at), Find::Range { .. }) => Some(at as u32),
             (Begin::At(at), Find::Count) => Some(at as u32 + 1),
-            (Begin::Word(..) | Begin::Option(..), _) => None,
+            (Begin::Word(..) | Begin::Option(..) | Begin::LastOption(..) | Begin::Derived, _) => None,
         }
+    }
+
+    /// Whether it is a word with one key behind it, which may be repeated.
+    #[inline]
+    const fn names_one_key(&self) -> bool {
+        matches!((self.begin, self.find), (Begin::Word(_, 0..), Find::Range { last: 0, .. }))
     }
 
     /// Calls `f` with the argument index of each key; `arg` gives the text of an argument.
     #[inline]
     fn for_each<'a>(&self, count: usize, arg: &impl Fn(usize) -> &'a [u8], f: &mut impl FnMut(usize)) {
-        match (self.begin, self.find) {
-            (Begin::At(at), _) => self.for_each_from(at as usize, count, arg, f),
-            // A word that names one key may be repeated, and it depends on the command which one holds.
-            (Begin::Word(word, from @ 0..), Find::Range { last: 0, .. }) => {
-                let mut from = from;
-                while let Some(at) = find_word(count, arg, word, from) {
-                    self.for_each_from(at + 1, count, arg, f);
-                    from = at as i32 + 1;
-                }
-            }
-            (Begin::Word(word, from), _) => {
-                if let Some(at) = find_word(count, arg, word, from) {
-                    self.for_each_from(at + 1, count, arg, f);
-                }
-            }
-            (Begin::Option(word, _, others), _) => {
-                if let Some(at) = find_option(count, arg, word, others) {
-                    self.for_each_from(at + 1, count, arg, f);
-                }
-            }
-        }
-    }
-
-    /// [`KeyPart::for_each`], where the search begins at `first`.
-    #[inline]
-    fn for_each_from<'a>(
-        &self,
-        first: usize,
-        count: usize,
-        arg: &impl Fn(usize) -> &'a [u8],
-        f: &mut impl FnMut(usize),
-    ) {
+        let first = match self.begin {
+            Begin::At(at) => Some(at as usize),
+            Begin::Word(word, from) => find_word(count, arg, word, from).map(|at| at + 1),
+            Begin::Option(word, _, others) => find_option(count, arg, word, others).map(|at| at + 1),
+            Begin::LastOption(word, others) => find_last_option(count, arg, word, others).map(|at| at + 1),
+            Begin::Derived => None,
+        };
+        let Some(first) = first else { return };
         if first >= count {
             return;
         }
@@ -310,6 +300,31 @@ impl KeyPart {
             }
         }
     }
+}
+
+/// The key that the last of these parts' words names, of those that name one key each: STORE and STOREDIST may be
+/// repeated, and only one of them holds.
+#[cold]
+fn last_named<'a, 'p>(
+    parts: &'p [KeyPart],
+    count: usize,
+    arg: &impl Fn(usize) -> &'a [u8],
+) -> Option<(usize, &'p KeyPart)> {
+    let names = |part: &KeyPart, at: usize| match part.begin {
+        Begin::Word(word, from) => at >= from as usize && arg(at).eq_ignore_ascii_case(word.as_bytes()),
+        _ => false,
+    };
+    let (mut at, mut last) = (1, None);
+    while at + 1 < count {
+        match parts.iter().find(|part| part.names_one_key() && names(part, at)) {
+            Some(part) => {
+                last = Some((at + 1, part));
+                at += 2;
+            }
+            None => at += 1,
+        }
+    }
+    last
 }
 
 /// Argument index of a word in any case.
@@ -338,6 +353,26 @@ fn find_option<'a>(
         at += 1 + others.iter().find(|(other, _)| is(other))?.1;
     }
     None
+}
+
+/// Argument index of the last of a word among options that takes an argument: see [`Begin::LastOption`].
+fn find_last_option<'a>(
+    count: usize,
+    arg: &impl Fn(usize) -> &'a [u8],
+    word: &str,
+    others: &[(&str, usize)],
+) -> Option<usize> {
+    let (mut at, mut found) = (2, None);
+    while at < count {
+        let is = |word: &str| arg(at).eq_ignore_ascii_case(word.as_bytes());
+        let mut arguments = others.iter().find(|(other, _)| is(other)).map_or(0, |(_, arguments)| *arguments);
+        if is(word) && at + 1 < count {
+            found = Some(at);
+            arguments = 1;
+        }
+        at += 1 + arguments;
+    }
+    found
 }
 
 /// A row.
@@ -508,7 +543,9 @@ impl Spec {
             }
         };
         let has = |bit| self.flags & bit != 0;
-        if !matches!(self.handler, Handler::Container) {
+        // What works on the values of some types belongs to these and not to the keyspace.
+        let typed = self.group == Group::Generic && self.categories.contains(&"list");
+        if !typed && !matches!(self.handler, Handler::Container) {
             add(self.group.category());
         }
         if has(flag::WRITE) {
@@ -536,20 +573,27 @@ impl Spec {
     /// Calls `f` with the argument index of every key among `count` arguments; `arg` gives the text of an argument.
     #[inline]
     pub fn for_each_key<'a>(&self, count: usize, arg: impl Fn(usize) -> &'a [u8], mut f: impl FnMut(usize)) {
-        for part in self.keys {
-            part.for_each(count, &arg, &mut f);
-        }
+        self.for_each_key_part(count, arg, |at, _| f(at));
     }
 
     /// Like [`Spec::for_each_key`], with the key part that found each key.
+    #[inline]
     pub fn for_each_key_part<'a>(
         &self,
         count: usize,
         arg: impl Fn(usize) -> &'a [u8],
         mut f: impl FnMut(usize, &'static KeyPart),
     ) {
+        let mut named = false;
         for part in self.keys {
-            part.for_each(count, &arg, &mut |at| f(at, part));
+            if part.names_one_key() {
+                named = true;
+            } else {
+                part.for_each(count, &arg, &mut |at| f(at, part));
+            }
+        }
+        if named && let Some((at, part)) = last_named(self.keys, count, &arg) {
+            f(at, part);
         }
     }
 }
@@ -643,6 +687,20 @@ pub const fn half_behind_options(
     KeyPart { begin: Begin::Option(word, from, others), ..half_behind(flags, word, from) }
 }
 
+/// The key behind the last `word` among options, of which `others` take so many arguments.
+pub const fn key_behind_last(
+    flags: &'static str,
+    word: &'static str,
+    others: &'static [(&'static str, usize)],
+) -> KeyPart {
+    KeyPart { begin: Begin::LastOption(word, others), ..key(flags, 2) }
+}
+
+/// Keys whose names follow from patterns and data.
+pub const fn keys_derived(flags: &'static str) -> KeyPart {
+    KeyPart { begin: Begin::Derived, ..key(flags, 2) }
+}
+
 /// The usual key parts.
 pub mod keys {
     use super::{KeyPart, key, key_range};
@@ -703,8 +761,6 @@ mod tests {
         }
         assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store there"), "there");
         assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store"), "");
-        assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store a asc STORE b"), "a b");
-        assert_eq!(found(key_behind("OW", "STORE", 3), "georadius k 1 2 store store b"), "store b");
         assert_eq!(found(half_behind("RO", "STREAMS", 1), "xread COUNT 2 streams a b 0 0"), "a b");
         assert_eq!(found(half_behind("RO", "STREAMS", 1), "xread streams a"), "");
         let streams = half_behind_options("RO", "STREAMS", 4, &[("COUNT", 1), ("GROUP", 2), ("NOACK", 0)]);
@@ -712,5 +768,32 @@ mod tests {
         assert_eq!(found(streams, "xreadgroup group g c other streams a 0"), "");
         assert_eq!(found(streams, "xreadgroup group g c count"), "");
         assert_eq!(found(key_behind("RW", "KEYS", -2), "migrate h p keys 0 t KEYS a"), "a");
+        let store = key_behind_last("OW", "STORE", &[("LIMIT", 2), ("GET", 1), ("BY", 1)]);
+        assert_eq!(found(store, "sort store get store store b by * asc STORE c alpha"), "c");
+        assert_eq!(found(store, "sort a store store desc"), "store");
+        assert_eq!(found(store, "sort a limit 0 store b"), "");
+        assert_eq!(found(store, "sort a store"), "");
+        assert_eq!(found(store, "sort a alpha store b limit"), "b");
+        assert_eq!(found(keys_derived("RO"), "sort a by w_*"), "");
+    }
+
+    #[test]
+    fn of_words_that_name_one_key_the_last_holds() {
+        const PARTS: &[KeyPart] =
+            &[key("RO", 1), key_behind("OW", "STORE", 3), key_behind("OW", "STOREDIST", 3)];
+        let found = |line: &str| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let spec = Spec { keys: PARTS, ..Spec::container("x", &[]) };
+            let mut found = Vec::new();
+            spec.for_each_key(words.len(), |at| words[at].as_bytes(), |at| found.push(words[at]));
+            found.join(" ")
+        };
+        assert_eq!(found("georadius k 1"), "k");
+        assert_eq!(found("georadius k store a"), "k");
+        assert_eq!(found("georadius k 1 store a"), "k a");
+        assert_eq!(found("georadius k 1 store a asc STORE b"), "k b");
+        assert_eq!(found("georadius k 1 storedist a store b"), "k b");
+        assert_eq!(found("georadius k 1 store a storedist b store"), "k b");
+        assert_eq!(found("georadius k 1 store store b"), "k store");
     }
 }

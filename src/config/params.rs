@@ -240,7 +240,7 @@ Snapshots {
     /// Name of the snapshot file inside `dir`.
     DBFILENAME = text("dbfilename", "dump.rdb").with(flags::PROTECTED).settle(settle::dbfilename).later();
     /// Compress long strings in snapshots.
-    RDBCOMPRESSION = switch("rdbcompression", "yes").later();
+    RDBCOMPRESSION = switch("rdbcompression", "yes");
     /// End snapshots with a checksum and verify it on loading.
     RDBCHECKSUM = switch("rdbchecksum", "yes").immutable().later();
     /// Check the inner structure of values that are loaded or restored.

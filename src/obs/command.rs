@@ -253,11 +253,23 @@ fn plain_range(parts: &[KeyPart]) -> (i32, i32, i32) {
 }
 
 fn write_key_spec(part: &KeyPart, out: &mut Out) {
-    out.map(3);
+    let note = match part.begin {
+        Begin::Derived => {
+            Some("The names of these keys follow from patterns and from the data under other keys.")
+        }
+        Begin::LastOption(..) => Some("The option may stand anywhere among the others."),
+        _ => None,
+    };
+    out.map(3 + usize::from(note.is_some()));
+    if let Some(note) = note {
+        out.bulk(b"notes");
+        out.bulk(note.as_bytes());
+    }
     out.bulk(b"flags");
     write_key_flags(part, out);
     out.bulk(b"begin_search");
     match part.begin {
+        Begin::LastOption(..) | Begin::Derived => write_search("unknown", &[], out),
         Begin::At(at) => write_search("index", &[("index", at)], out),
         Begin::Word(word, from) | Begin::Option(word, from, _) => {
             write_search_head("keyword", 2, out);
@@ -268,6 +280,7 @@ fn write_key_spec(part: &KeyPart, out: &mut Out) {
     }
     out.bulk(b"find_keys");
     match part.find {
+        _ if note.is_some() => write_search("unknown", &[], out),
         Find::Range { last, step, limit } => {
             write_search("range", &[("lastkey", last), ("keystep", step), ("limit", limit)], out);
         }
@@ -342,7 +355,8 @@ fn write_arg(arg: &Arg, out: &mut Out) {
     out.map(3 + extras.iter().filter(|extra| **extra).count());
     let mut texts = vec![("name", arg.name.as_str()), ("type", arg.kind.name())];
     if !group {
-        texts.push(("display_text", &arg.name));
+        let shown = if arg.kind == ArgKind::Pattern { ArgKind::Pattern.name() } else { &arg.name };
+        texts.push(("display_text", shown));
     }
     for (name, text) in texts {
         out.bulk(name.as_bytes());

@@ -3,7 +3,8 @@
 //! the end of a snapshot file: Redis compares it like any other.)
 use super::crc64::crc64;
 
-/// The version that we write: Redis 8.0's.
+/// The newest version of Redis that we know: 8.0's. What we write depends on the value, see
+/// [`super::ValueType::version`].
 pub const VERSION: u16 = 12;
 /// The version of Valkey 9. Valkey leaves 12 to 79 to Redis, and means other things by some numbers; see
 /// [`super::ValueType::of`].
@@ -67,7 +68,7 @@ fn is_known(version: u16) -> bool {
     version <= VERSION || version == VALKEY_VERSION
 }
 
-/// Completes an envelope around all of `body`. Pass [`VERSION`] unless a test wants another.
+/// Completes an envelope around all of `body`, in the version of the value's type.
 pub fn seal(body: &mut Vec<u8>, version: u16) {
     body.extend_from_slice(&version.to_le_bytes());
     let checksum = crc64(0, body);

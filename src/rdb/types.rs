@@ -171,6 +171,20 @@ impl ValueType {
         self.row().0
     }
 
+    /// The version of payloads and files that hold it: the oldest one since 10 that has it. (Redis 7.0 reads up to 10,
+    /// and Valkey nothing from 12 to 79.)
+    pub fn version(self) -> u16 {
+        match self {
+            ValueType::SetListpack | ValueType::StreamListpacks3 => 11,
+            ValueType::HashMetadataPreGa
+            | ValueType::HashListpackExPreGa
+            | ValueType::HashMetadata
+            | ValueType::HashListpackEx => 12,
+            ValueType::ValkeyHash2 => VALKEY_VERSION,
+            _ => 10,
+        }
+    }
+
     /// Its name in logs.
     pub fn name(self) -> &'static str {
         self.row().2

@@ -32,13 +32,18 @@ pub fn plan(spec: &Spec, args: &Args<'_>, known: (u32, KeyHash), shards: usize, 
 fn among_several(spec: &Spec, args: &Args<'_>, known: (u32, KeyHash), shards: usize, own: usize) -> Plan {
     match spec.route {
         Route::Here => Plan::Local,
-        Route::All => Plan::Several((0..shards as u16).collect()),
+        Route::All => all(shards),
         Route::Cursor => {
             let first = shard_of_cursor(args.get(1), shards) as u16;
             Plan::Several((first..shards as u16).collect())
         }
-        Route::Keys => by_keys(spec, args, known, shards, own),
+        Route::Patterns if (2..args.count()).any(|at| args.get(at).contains(&b'*')) => all(shards),
+        Route::Keys | Route::Patterns => by_keys(spec, args, known, shards, own),
     }
+}
+
+fn all(shards: usize) -> Plan {
+    Plan::Several((0..shards as u16).collect())
 }
 
 fn at(shard: usize, own: usize) -> Plan {

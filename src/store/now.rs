@@ -98,6 +98,16 @@ impl Now {
         }
     }
 
+    /// The access field of a new key of which it is known when it was used last, or how often ([`Now::frequency`]); what
+    /// the policy does not keep does not matter.
+    pub fn fresh_with(self, idle_seconds: Option<u64>, frequency: Option<u8>) -> u32 {
+        match (self.uses, idle_seconds, frequency) {
+            (Uses::Timed, Some(idle), _) => self.access.wrapping_sub(idle as u32) & ACCESS_MASK,
+            (Uses::Counted { .. }, _, Some(counter)) => counted(self.minutes(), counter),
+            _ => self.fresh(),
+        }
+    }
+
     /// The access field of a key after a use, reading or writing.
     #[inline(always)]
     pub fn used(self, block: BlockRef<'_>) -> u32 {
@@ -195,6 +205,17 @@ mod tests {
         for (decay, decay_minutes) in [("9", 9), ("65535", 65_535), ("65536", 0), ("0", 0)] {
             assert_eq!(under(&set(decay)), Uses::Counted { log_factor: 3, decay_minutes });
         }
+    }
+
+    #[test]
+    fn new_keys_may_have_a_past() {
+        let timed = Now { access: 100, ..Now::default() };
+        assert_eq!(timed.fresh_with(Some(30), Some(9)), 70);
+        assert_eq!(timed.idle_seconds(timed.fresh_with(Some(1000), None)), 1000);
+        assert_eq!(timed.fresh_with(None, Some(9)), timed.fresh());
+        let counted = lfu(10, 1);
+        assert_eq!(counted.frequency(counted.fresh_with(Some(30), Some(200))), Some(200));
+        assert_eq!(counted.fresh_with(Some(30), None), counted.fresh());
     }
 
     #[test]

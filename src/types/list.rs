@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use smallvec::SmallVec;
 
-use crate::config::P;
+use crate::config::{P, Settings};
 use crate::ds::list::{Limit, Quicklist, Side, entries_without, offsets_of};
 use crate::ds::listpack::{self, Element, Entries, Listpack, Probe};
 use crate::ds::object::{Object, Packing};
@@ -441,6 +441,23 @@ impl<'e, 'a> ListMut<'e, 'a> {
     }
 }
 
+/// Hands a list of these elements to `put`, as a value to be stored: in the form of a list that grew to this size and
+/// was then measured as it is encoded.
+pub fn store<'t, R>(
+    settings: &Settings,
+    texts: impl Iterator<Item = &'t [u8]>,
+    put: impl FnOnce(NewValue<'_>) -> R,
+) -> R {
+    let limit = Limit::new(settings.int(P::LIST_MAX_LISTPACK_SIZE));
+    let mut quick = Quicklist::new(limit, settings.int(P::LIST_COMPRESS_DEPTH));
+    texts.for_each(|text| quick.push(Side::Back, text));
+    let fits = |pack: &Listpack<'_>| !limit.is_exceeded(pack.portable_bytes(), pack.len());
+    match quick.sole_pack().filter(fits) {
+        Some(pack) => put(NewValue::Packed(Packing::List, pack.bytes())),
+        None => put(NewValue::Object(Box::new(Object::List(quick)))),
+    }
+}
+
 /// An element between two lists.
 pub struct Moved {
     /// Its text.
@@ -474,7 +491,6 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::config::Settings;
     use crate::host::Counters;
     use crate::store::Store;
     use crate::store::db::Found;

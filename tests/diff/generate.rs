@@ -4,11 +4,12 @@ use perigee::server::table::families;
 
 use super::compare::NEWER_TOKENS;
 use super::pair::{Pair, Words};
+use super::sorted;
 use super::support::{Rng, words};
 use super::syntax::{self, Node};
 
 /// Few, so that commands meet; on four shards they live apart.
-const KEYS: &[&str] = &["k0", "k1", "k2", "k3", "k4", "{k0}x", "k6", ""];
+pub const KEYS: &[&str] = &["k0", "k1", "k2", "k3", "k4", "{k0}x", "k6", ""];
 /// Databases in use.
 const DATABASES: usize = 3;
 /// Commands of a sequence at most.
@@ -30,6 +31,10 @@ const LEFT_OUT: &[(&str, &str)] = &[
 /// One in so many of their turns is kept.
 const SELDOM: &[(&str, usize)] =
     &[("flushall", 8), ("flushdb", 6), ("swapdb", 2), ("keys", 3), ("lcs", 2), ("pfdebug", 3)];
+
+/// Rows whose random commands have no mistakes in them, since some mistakes leave the order of elements open; scripts
+/// cover them.
+const UNSPOILT: &[&str] = &["sort", "sort_ro"];
 
 /// What most sequences of a family begin with, so that the rest meets something.
 const OPENINGS: &[(Group, &[&str])] = &[(
@@ -158,8 +163,17 @@ const IDS: &[&str] = &[
 const STARTS: &[&str] = &["-", "-", "-", "1-1", "2-0", "(2-0", "3", "(3", "5-5", "(", "0", "9", "+"];
 /// And where they end.
 const ENDS: &[&str] = &["+", "+", "+", "5-5", "4-1", "(4-1", "3", "(3", "2-0", "(0-0", "9", "-"];
-/// Lines that make more calls that say something than the rows' own, and none that wait or give ids by the clock.
+/// Lines that make more calls that say something than the rows' own, and none that wait, give ids by the clock, or leave
+/// open in which order equal elements come.
 const LINES: &[(&str, &str)] = &[
+    (
+        "sort",
+        "key [<BY by-pattern|ALPHA|ALPHA>] [[LIMIT offset count]] [[GET get-pattern [GET get-pattern]]] [ASC|DESC] [[STORE destination]]",
+    ),
+    (
+        "sort_ro",
+        "key [<BY by-pattern|ALPHA|ALPHA>] [[LIMIT offset count]] [[GET get-pattern [GET get-pattern]]] [ASC|DESC]",
+    ),
     (
         "xadd",
         "key [[NOMKSTREAM]] [[<MAXLEN [=|~] count|MINID [=|~] id> [[LIMIT count]]]] id field value [[field value]]",
@@ -214,6 +228,8 @@ impl Generator {
                 ["CONFIG", "SET", "list-max-listpack-size", size].map(|w| w.as_bytes().to_vec()).into(),
             );
         }
+        let (limits, large) = sorted::limits(rng);
+        commands.push(limits);
         let opening = OPENINGS.iter().filter(|(group, _)| *group == focus).flat_map(|(_, lines)| *lines);
         let opened = opening.clone().next().is_some();
         commands.extend(opening.filter(|_| !rng.one_in(8)).map(|line| words(line)));
@@ -221,7 +237,13 @@ impl Generator {
         while commands.len() < end {
             let entry = rng.pick(&self.entries);
             if rng.one_in(if entry.group == focus { entry.seldom } else { 8 * entry.seldom }) {
-                commands.push(self.command(entry, rng));
+                let words = self.command(entry, rng);
+                if sorted::is_certain(&words, large) {
+                    commands.push(words);
+                }
+            }
+            if matches!(focus, Group::SortedSet | Group::Geo) && rng.one_in(5) {
+                commands.push(sorted::fill(rng));
             }
             if rng.one_in(if matches!(focus, Group::String | Group::Bitmap | Group::Generic) {
                 4
@@ -234,6 +256,10 @@ impl Generator {
             if self.select && rng.one_in(12) {
                 commands.push(vec![b"SELECT".to_vec(), rng.below(DATABASES).to_string().into_bytes()]);
             }
+        }
+        // SORT gives a sorted set its large form there; scripts cover it.
+        if commands.iter().any(|words| words[0].to_ascii_lowercase().starts_with(b"z") || is_geo(words)) {
+            commands.retain(|words| !words[0].to_ascii_lowercase().starts_with(b"sort"));
         }
         if opened {
             commands.iter_mut().flatten().for_each(keep_few_keys);
@@ -273,7 +299,7 @@ impl Generator {
         if !rng.one_in(8) {
             fit_count(&mut words, entry.name);
         }
-        if rng.one_in(15) {
+        if rng.one_in(15) && !UNSPOILT.contains(&entry.name) {
             spoil(&mut words, names, rng);
         }
         if rng.one_in(4) {
@@ -284,11 +310,23 @@ impl Generator {
     }
 }
 
+fn is_geo(words: &Words) -> bool {
+    words[0].to_ascii_lowercase().starts_with(b"geo")
+}
+
 /// A command that gives a key a value.
 fn fill(rng: &mut Rng) -> Words {
     let key = value("key", "", rng);
     if rng.one_in(3) {
         return vec![b"SET".to_vec(), key, value("value", "set", rng)];
+    }
+    if rng.one_in(4) {
+        return sorted::fill(rng);
+    }
+    if rng.one_in(3) {
+        let mut words = vec![b"RPUSH".to_vec(), key];
+        words.extend((0..1 + rng.below(12)).map(|_| rng.below(20).to_string().into_bytes()));
+        return words;
     }
     if rng.one_in(2) {
         let mut words = vec![b"HSET".to_vec(), key];
@@ -402,7 +440,10 @@ fn spoil(words: &mut Words, names: usize, rng: &mut Rng) {
 }
 
 /// A value for a name of a syntax line.
-fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
+pub fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
+    if let Some(value) = sorted::value(name, command, rng) {
+        return value;
+    }
     let from = match name {
         "id" | "lastid" | "last-id" | "max-deleted-id" | "start" | "end" | "group" | "consumer" | "field"
         | "min-idle-time" | "ms" | "count"
@@ -428,6 +469,15 @@ fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
         "unix-time-milliseconds" => UNIX_MILLISECONDS,
         "field" if rng.one_in(20) => return long_text(rng),
         "field" => FIELDS,
+        "by-pattern" => return rng.pick(&["k*", "k*", "k*->f0", "k*->1", "*", "none_*"]).as_bytes().to_vec(),
+        "get-pattern" => {
+            let patterns = &["#", "k*", "k*->f0", "k*->f1", "*", "k*->1", "none_*", "k0"];
+            return rng.pick(patterns).as_bytes().to_vec();
+        }
+        "serialized-value" => return payload(rng),
+        "ttl" if rng.one_in(2) => return format!("{}500", 1000 + rng.below(10_000_000)).into_bytes(),
+        "ttl" => return rng.pick(&["0", "0", "0", "-1", "x", "10000000000000"]).as_bytes().to_vec(),
+        "frequency" => &["0", "7", "255", "256", "-1"],
         "pattern" if command == "hscan" => &["*", "f*", "f[0-2]", "1", "none"],
         "pattern" => PATTERNS,
         "type" => TYPES,
@@ -454,6 +504,17 @@ fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
     // A new size of the value, which the lists do not have, and an old text cut.
     let text = rng.pick(from);
     text.as_bytes().to_vec()
+}
+
+/// A payload of DUMP that all references read, or take for spoilt.
+fn payload(rng: &mut Rng) -> Vec<u8> {
+    let payloads = super::dump::payloads(10);
+    let mut payload = rng.pick(&payloads).clone();
+    if rng.one_in(10) {
+        let at = rng.below(payload.len());
+        payload[at] ^= 0x10;
+    }
+    payload
 }
 
 /// A value for a name of a syntax line of a stream command.

@@ -8,10 +8,12 @@
 mod support;
 
 mod compare;
+mod dump;
 mod generate;
 mod pair;
 mod scripts;
 mod shrink;
+mod sorted;
 mod syntax;
 mod table;
 

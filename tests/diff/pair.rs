@@ -71,6 +71,11 @@ impl Pair {
         [self.clients[0].run(line), self.clients[1].run(line)]
     }
 
+    /// Runs a command on one of them: 0 is ours, 1 the reference.
+    pub fn run_words<W: AsRef<[u8]>>(&mut self, whose: usize, words: &[W]) -> Value {
+        self.clients[whose].run_words(words)
+    }
+
     /// Empties both, runs the commands and then the questions on both, and says where the replies differ first, if
     /// they do: the index of the command and a text.
     pub fn first_difference(

@@ -46,4 +46,18 @@ macro_rules! scripts {
     )*};
 }
 
-scripts!(string, bitmap, hyperloglog, set, list, stream, generic, connection, server);
+scripts!(
+    string,
+    bitmap,
+    hyperloglog,
+    set,
+    hash,
+    list,
+    stream,
+    sorted_set,
+    geo,
+    generic,
+    sort,
+    connection,
+    server
+);

@@ -14,6 +14,8 @@ const ON_PURPOSE: &[(&str, &str)] = &[
     ("set", "IFEQ is newer"),
     ("bitop", "DIFF, DIFF1, ANDOR and ONE are newer"),
     ("bitfield", "the syntax line says the same with other groups"),
+    ("geosearch", "the syntax line says the same with other groups"),
+    ("geosearchstore", "the syntax line says the same with other groups"),
     ("xtrim", "the syntax line says the same with other groups"),
     ("client|kill", "the syntax line says the same with other groups"),
 ];

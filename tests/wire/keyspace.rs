@@ -164,6 +164,59 @@ fn expired_keys_are_removed_without_being_asked_for() {
 }
 
 #[test]
+fn an_expired_field_is_gone_for_everyone() {
+    on_all_shards(|server, client| {
+        client.check("DEBUG SET-ACTIVE-EXPIRE 0", "+OK\r\n");
+        for i in 0..20 {
+            client.check(&format!("HSET h{i} stays v"), ":1\r\n");
+            client.check(&format!("HSETEX h{i} PX 5 FIELDS 4 a v b v c v d v"), ":1\r\n");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        // Reads come from connections of every shard.
+        for mut other in (0..4).map(|_| server.client()) {
+            for i in 0..20 {
+                other.check(&format!("HGETALL h{i}"), "*2\r\n$5\r\nstays\r\n$1\r\nv\r\n");
+                other.check(&format!("HSCAN h{i} 0 NOVALUES"), "*2\r\n$1\r\n0\r\n*1\r\n$5\r\nstays\r\n");
+                other.check(&format!("HTTL h{i} FIELDS 2 a stays"), "*2\r\n:-2\r\n:-1\r\n");
+            }
+        }
+        // Fields are there until they are met; then they are deleted by their owner, before the next command.
+        for i in 0..20 {
+            client.check(&format!("HLEN h{i}"), ":5\r\n");
+            client.check(&format!("HGET h{i} a"), "$-1\r\n");
+            client.check(&format!("HLEN h{i}"), ":4\r\n");
+            client.check(&format!("HMGET h{i} b stays"), "*2\r\n$-1\r\n$1\r\nv\r\n");
+            client.check(&format!("HLEN h{i}"), ":3\r\n");
+            client.check(&format!("HRANDFIELD h{i}"), "$5\r\nstays\r\n");
+            client.check(&format!("HLEN h{i}"), ":1\r\n");
+            client.check(&format!("HDEL h{i} stays"), ":1\r\n");
+        }
+        client.check("DBSIZE", ":0\r\n");
+        let stats = client.run("INFO stats").string();
+        assert!(stats.lines().any(|l| l.trim_end() == "expired_subkeys:80"), "{stats}");
+    });
+}
+
+#[test]
+fn expired_fields_are_removed_without_being_asked_for() {
+    on_all_shards(|_, client| {
+        let many: String = (0..600).map(|n| format!(" f{n} v")).collect();
+        for i in 0..40 {
+            client.check(&format!("HSET stays{i} small v"), ":1\r\n");
+            client.check(&format!("HSETEX stays{i} PX {} FIELDS 3 a v b v c v", 20 + i), ":1\r\n");
+            client.check(&format!("HSETEX goes{i} PX {} FIELDS 600{many}", 20 + i), ":1\r\n");
+        }
+        client.check("HEXPIRE stays0 1000 FIELDS 1 small", "*1\r\n:1\r\n");
+        wait_until("active expiry", || client.run("DBSIZE").int() == 40);
+        wait_until("active expiry", || (0..40).all(|i| client.run(&format!("HLEN stays{i}")).int() == 1));
+        let stats = client.run("INFO stats").string();
+        assert!(stats.lines().any(|l| l.trim_end() == "expired_subkeys:24120"), "{stats}");
+        let info = client.run("INFO keyspace").string();
+        assert!(info.contains("keys=40,") && info.contains("subexpiry=1,"), "{info}");
+    });
+}
+
+#[test]
 fn databases_are_apart() {
     check(
         r#"

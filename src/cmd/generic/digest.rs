@@ -153,12 +153,15 @@ pub fn digest_value(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::hash::KeyHash;
     use crate::config::Settings;
+    use crate::ds::dated;
     use crate::ds::list::Quicklist;
-    use crate::ds::listpack;
+    use crate::ds::listpack::{self, Element, Listpack};
     use crate::ds::object::{Object, Packing};
     use crate::ds::raw::block::{Block, NewValue};
     use crate::ds::stream::{NodeLimits, Stream};
+    use crate::ds::table::{Deadline, Layout, PackedTable};
     use crate::types::set::{Limits, NewSet};
 
     fn value_hex(value: NewValue<'_>, deadline_ms: Option<u64>) -> String {
@@ -197,6 +200,31 @@ mod tests {
             assert_eq!(value_hex(value, None), "021df298e425afa3d1b612cc9a0966ba4dabd445");
         }
         assert_eq!(value_hex(NewValue::Bytes(b"9999"), None), value_hex(NewValue::Int(9999), None));
+    }
+
+    #[test]
+    fn hashes_as_redis_digests_them() {
+        let mut pairs = listpack::EMPTY.to_vec();
+        listpack::append_many(&mut pairs, ["f", "v", "7", "012"].map(|text| Element::Bytes(text.as_bytes())));
+        let mut dated_pairs = listpack::EMPTY.to_vec();
+        dated::append_pairs(&mut dated_pairs, Listpack::new(&pairs));
+        let first = dated::at(Listpack::new(&dated_pairs), listpack::HEAD_BYTES);
+        dated::set_deadline(&mut dated_pairs, &first, Some(7));
+        let mut table = PackedTable::new(Layout::KeysAndValues);
+        table.insert(KeyHash::of(b"a"), b"a", b"1", Deadline::Clear);
+        let hexes = [
+            NewValue::Packed(Packing::Hash, &pairs),
+            NewValue::Packed(Packing::HashDeadlines, &dated_pairs),
+            NewValue::Object(Box::new(Object::Hash(table))),
+        ]
+        .map(|value| value_hex(value, None));
+        // Given by DEBUG DIGEST-VALUE of Redis 8.0.6.
+        let given = [
+            "981867863d8a4505a12b57ee5d55b71d28bb8cc2",
+            "7c6798cbd2d6056c84df5371b124fb522db80577",
+            "626a7b57a269f8f179a44902458ecb2f5920d35d",
+        ];
+        assert_eq!(hexes, given);
     }
 
     #[test]

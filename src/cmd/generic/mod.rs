@@ -1,15 +1,20 @@
 //! Keys of any type and whole databases: rows, and what the handlers of the family share.
 mod digest;
+mod dump;
 mod expire;
 mod keys;
 mod object;
 mod scan;
+mod sort;
 
 pub use digest::Digest;
 pub use scan::{ElementFilter, shard_of_cursor};
 
-use super::spec::keys::{LOOK, LOOK_ALL, READ, UPDATE};
-use super::spec::{Group::Generic as G, Group::Server as S, KeyPart, Route, Spec, flag, key, key_range};
+use super::spec::keys::{LOOK, LOOK_ALL, OVERWRITE, READ, UPDATE};
+use super::spec::{
+    Group::Generic as G, Group::Server as S, KeyPart, Route, Spec, flag, key, key_behind_last, key_range,
+    keys_derived,
+};
 use crate::base::num;
 use crate::ds::object::Kind;
 use crate::wire::Error;
@@ -19,6 +24,13 @@ const LOOK_SECOND: &[KeyPart] = &[key("RO", 2)];
 const SUMMED: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];
 const VARYING: &[&str] = &["nondeterministic_output"];
 const FLUSHED: &[&str] = &["request_policy:all_shards", "response_policy:all_succeeded"];
+/// What SORT reads; which other keys, its patterns and the data say.
+const SORTED: &[KeyPart] = &[key("RO access", 1), keys_derived("RO access")];
+/// And where it may store.
+const SORTED_STORED: &[KeyPart] =
+    &[SORTED[0], SORTED[1], key_behind_last("OW update", "STORE", &[("LIMIT", 2), ("GET", 1), ("BY", 1)])];
+const SORTED_TYPES: &[&str] = &["set", "sortedset", "list", "dangerous"];
+const SORT_COST: &str = "O(N+M*log(M)) where N is the number of elements and M the number of returned ones; O(N) when nothing is sorted.";
 const KEYSPACE: &[&str] = &["keyspace"];
 const KEYSPACE_DANGEROUS: &[&str] = &["keyspace", "dangerous"];
 
@@ -143,6 +155,43 @@ pub const COMMANDS: &[Spec] = &[
         .doc(G, "2.2.0", "Makes a key stay for ever.")
         .keys(UPDATE)
         .with(flag::FAST),
+    Spec::write(
+        "sort",
+        "key [BY by-pattern] [LIMIT offset count] [GET get-pattern [GET get-pattern ...]] [ASC|DESC] [ALPHA] [STORE destination]",
+        sort::sort,
+    )
+    .doc(G, "1.0.0", "Sorts the elements of a list, a set or a sorted set, and returns or stores them.")
+    .cost(SORT_COST)
+    .keys(SORTED_STORED)
+    .route(Route::Patterns)
+    .cat(SORTED_TYPES)
+    .with(flag::DENYOOM | flag::MOVABLEKEYS),
+    Spec::read(
+        "sort_ro",
+        "key [BY by-pattern] [LIMIT offset count] [GET get-pattern [GET get-pattern ...]] [ASC|DESC] [ALPHA]",
+        sort::sort_ro,
+    )
+    .doc(G, "7.0.0", "Sorts the elements of a list, a set or a sorted set, and returns them.")
+    .cost(SORT_COST)
+    .keys(SORTED)
+    .route(Route::Patterns)
+    .cat(SORTED_TYPES)
+    .with(flag::MOVABLEKEYS),
+    Spec::read("dump", "key", dump::dump)
+        .doc(G, "2.6.0", "Returns the value of a key in serialized form.")
+        .cost("O(N*M) where N is the number of elements of the value and M their average size.")
+        .keys(READ)
+        .tips(VARYING),
+    Spec::write(
+        "restore",
+        "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+        dump::restore,
+    )
+    .doc(G, "2.6.0", "Makes a key out of a serialized value.")
+    .cost("O(N*M) where N is the number of elements of the value and M their average size; O(N*M*log(N)) for sorted sets.")
+    .keys(OVERWRITE)
+    .cat(&["dangerous"])
+    .with(flag::DENYOOM),
     Spec::container("object", OBJECT_ROWS).doc(G, "2.2.3", "Looks at how a value is kept."),
 ];
 

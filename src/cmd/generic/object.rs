@@ -1,11 +1,11 @@
 //! Looking at how a key is kept: OBJECT, MEMORY USAGE, DEBUG OBJECT and its kin. Nothing here counts as a use.
 use super::int_arg;
-use crate::base::num;
 use crate::cmd::cx::{ConnCx, ReadCx};
 use crate::cmd::spec::Done;
 use crate::config::{P, Settings};
 use crate::ds::object::{Object, Packing};
 use crate::ds::raw::block::{BlockRef, MARK_EDITED, Payload, Value};
+use crate::rdb::{Writer, value};
 use crate::store::Uses;
 use crate::wire::{Args, Error, Key, Out};
 
@@ -155,42 +155,24 @@ pub(super) fn stored<'a>(cx: &ReadCx<'a>, key: Key<'_>) -> Option<BlockRef<'a>> 
     cx.store(key.hash).db(cx.caller.db)?.table.get(key.hash, key.bytes)
 }
 
-/// Bytes of a value in an RDB file, when strings are not compressed.
-fn serialized_bytes(value: Payload<'_>) -> usize {
-    // A string that is a number is saved as one, up to 32 bits.
-    let short_number = |n: i64| match i32::try_from(n) {
-        Ok(n) if i8::try_from(n).is_ok() => Some(2),
-        Ok(n) if i16::try_from(n).is_ok() => Some(3),
-        Ok(_) => Some(5),
-        Err(_) => None,
-    };
-    let with_length = |len: usize| match len {
-        0..64 => 1 + len,
-        64..16_384 => 2 + len,
-        _ => 5 + len,
-    };
-    match value {
-        Payload::Int(n) => {
-            short_number(n).unwrap_or_else(|| with_length(itoa::Buffer::new().format(n).len()))
-        }
-        Payload::Bytes(bytes) if bytes.len() <= 11 => {
-            num::parse_i64(bytes).and_then(short_number).unwrap_or(with_length(bytes.len()))
-        }
-        Payload::Bytes(bytes) => with_length(bytes.len()),
-    }
+/// Bytes of a value in a snapshot file, without its type.
+fn serialized_bytes(value: Value<'_>, compress: bool) -> usize {
+    let mut writer = Writer::new(compress);
+    value::write(value, &mut writer);
+    writer.as_bytes().len()
 }
 
 /// DEBUG OBJECT key
 pub fn debug_object(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let block = stored(cx, args.key()?).ok_or(Error::NoSuchKey)?;
-    let value = block.value();
+    let (value, settings) = (block.value(), cx.host.settings());
     // The address of the key's bytes stands for that of the value: both lie in one block.
     out.simple(&format!(
         "Value at:{:p} refcount:{} encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
         block.key().as_ptr(),
-        refcount(value, &cx.host.settings()),
+        refcount(value, &settings),
         encoding(value, block.marks()),
-        block.string().map_or(0, serialized_bytes),
+        serialized_bytes(value, settings.bool(P::RDBCOMPRESSION)),
         block.access(),
         cx.now.idle_seconds(block.access()),
     ));
@@ -257,7 +239,7 @@ mod tests {
             (Payload::Bytes(&[b'x'; 16_384]), 16_389),
         ];
         for (value, bytes) in cases {
-            assert_eq!(serialized_bytes(value), bytes, "{value:?}");
+            assert_eq!(serialized_bytes(Value::String(value), false), bytes, "{value:?}");
         }
     }
 }

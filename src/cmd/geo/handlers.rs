@@ -103,8 +103,7 @@ fn put_hits<'h>(
     let mut members: algebra::Scored<'h> =
         hits.map(|(member, score)| (Element::Bytes(member), score)).collect();
     algebra::sort(&mut members);
-    let mut result = NewSortedSet::new(limits_for(cx, to));
-    members.iter().for_each(|(member, score)| result.push(*member, *score));
+    let result = NewSortedSet::of(&members, limits_for(cx, to));
     put_whole(cx, to, result, out);
 }
 

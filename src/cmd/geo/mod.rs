@@ -76,7 +76,7 @@ pub const COMMANDS: &[Spec] = &[
             .keys(keys::READ),
         Spec::write(
             "georadius",
-            "key longitude latitude radius M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC|DESC] [STORE key|STOREDIST key]",
+            "key longitude latitude radius M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC|DESC] [STORE storekey|STOREDIST storedistkey]",
             handlers::georadius,
         )
         .doc(G, "3.2.0", "Finds or stores the members of a geospatial index within a distance of a place; superseded by GEOSEARCH and GEOSEARCHSTORE.")
@@ -93,7 +93,7 @@ pub const COMMANDS: &[Spec] = &[
         .keys(keys::READ),
         Spec::write(
             "georadiusbymember",
-            "key member radius M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC|DESC] [STORE key|STOREDIST key]",
+            "key member radius M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC|DESC] [STORE storekey|STOREDIST storedistkey]",
             handlers::georadiusbymember,
         )
         .doc(G, "3.2.0", "Finds or stores the members of a geospatial index within a distance of a member; superseded by GEOSEARCH and GEOSEARCHSTORE.")

@@ -178,7 +178,7 @@ fn count_pairs(args: &mut Args<'_>) -> Result<usize, Error> {
     let count =
         args.take().and_then(num::parse_i64).filter(|count| (1..=i64::from(i32::MAX)).contains(count));
     let count = count.ok_or_else(|| Error::err("invalid number of fields"))?;
-    if args.left() % 2 != 0 || usize::try_from(count) != Ok(args.left() / 2) {
+    if !args.left().is_multiple_of(2) || usize::try_from(count) != Ok(args.left() / 2) {
         return Err(Error::Arity("hsetex"));
     }
     Ok(args.left() / 2)

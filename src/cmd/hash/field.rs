@@ -11,7 +11,7 @@ use crate::wire::{Args, Error, Out};
 fn set(cx: &mut WriteCx<'_>, args: &mut Args<'_>, command: &'static str) -> Result<usize, Error> {
     let key = args.key()?;
     let fields = args.left() / 2;
-    if args.left() % 2 != 0 {
+    if !args.left().is_multiple_of(2) {
         return Err(Error::Arity(command));
     }
     let first = args.position();

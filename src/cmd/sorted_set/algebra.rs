@@ -158,12 +158,11 @@ fn store(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out, form: Form) -
         source(cx.find_counted(*key))?;
     }
     let options = Options::parse(args, form, keys.len())?;
-    let mut result = NewSortedSet::new(limits_for(cx, to));
+    let limits = limits_for(cx, to);
     let sources: SmallVec<[Source<'_>; 8]> =
         keys.iter().map(|key| source(cx.peek(*key))).collect::<Result<_, _>>()?;
-    for (member, score) in form.compute(options.weigh(sources.into_iter()), options.aggregate) {
-        result.push(member, score);
-    }
+    let members = form.compute(options.weigh(sources.into_iter()), options.aggregate);
+    let result = NewSortedSet::of(&members, limits);
     put_whole(cx, to, result, out);
     Ok(())
 }

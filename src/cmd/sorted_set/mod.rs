@@ -161,7 +161,8 @@ pub const COMMANDS: &[Spec] = &[
     Spec::write("zmpop", "numkeys key [key ...] MIN|MAX [COUNT count]", pop::zmpop)
         .doc(S, "7.0.0", "Takes the members with the lowest or highest scores from the first sorted set that has any.")
         .cost("O(K)+O(log(N)+M) where K is the number of keys, N the size of the sorted set and M the number of members taken.")
-        .keys(&[key_count("RW access delete", 1)]),
+        .keys(&[key_count("RW access delete", 1)])
+        .with(flag::MOVABLEKEYS),
     Spec::read(
         "zunion",
         "numkeys key [key ...] [WEIGHTS weight:integer [weight:integer ...]] [AGGREGATE SUM|MIN|MAX] [WITHSCORES]",
@@ -169,7 +170,8 @@ pub const COMMANDS: &[Spec] = &[
     )
     .doc(S, "6.2.0", "Returns the members of all sorted sets and sets.")
     .cost(COST_OF_UNION)
-    .keys(READ_MANY),
+    .keys(READ_MANY)
+        .with(flag::MOVABLEKEYS),
     Spec::read(
         "zinter",
         "numkeys key [key ...] [WEIGHTS weight:integer [weight:integer ...]] [AGGREGATE SUM|MIN|MAX] [WITHSCORES]",
@@ -177,15 +179,18 @@ pub const COMMANDS: &[Spec] = &[
     )
     .doc(S, "6.2.0", "Returns the members that all sorted sets and sets have.")
     .cost(COST_OF_INTERSECTION)
-    .keys(READ_MANY),
+    .keys(READ_MANY)
+        .with(flag::MOVABLEKEYS),
     Spec::read("zdiff", "numkeys key [key ...] [WITHSCORES]", algebra::zdiff)
         .doc(S, "6.2.0", "Returns the members of the first sorted set or set that no other has.")
         .cost(COST_OF_DIFFERENCE)
-        .keys(READ_MANY),
+        .keys(READ_MANY)
+        .with(flag::MOVABLEKEYS),
     Spec::read("zintercard", "numkeys key [key ...] [LIMIT limit:integer]", algebra::zintercard)
         .doc(S, "7.0.0", "Counts the members that all sorted sets and sets have.")
         .cost("O(N*K) where N is the size of the smallest source and K the number of sources.")
-        .keys(READ_MANY),
+        .keys(READ_MANY)
+        .with(flag::MOVABLEKEYS),
     Spec::write(
         "zunionstore",
         "destination numkeys key [key ...] [WEIGHTS weight:integer [weight:integer ...]] [AGGREGATE SUM|MIN|MAX]",
@@ -194,7 +199,7 @@ pub const COMMANDS: &[Spec] = &[
     .doc(S, "2.0.0", "Stores the members of all sorted sets and sets.")
     .cost(COST_OF_UNION)
     .keys(STORE_MANY)
-    .with(flag::DENYOOM),
+    .with(flag::DENYOOM | flag::MOVABLEKEYS),
     Spec::write(
         "zinterstore",
         "destination numkeys key [key ...] [WEIGHTS weight:integer [weight:integer ...]] [AGGREGATE SUM|MIN|MAX]",
@@ -203,12 +208,12 @@ pub const COMMANDS: &[Spec] = &[
     .doc(S, "2.0.0", "Stores the members that all sorted sets and sets have.")
     .cost(COST_OF_INTERSECTION)
     .keys(STORE_MANY)
-    .with(flag::DENYOOM),
+    .with(flag::DENYOOM | flag::MOVABLEKEYS),
     Spec::write("zdiffstore", "destination numkeys key [key ...]", algebra::zdiffstore)
         .doc(S, "6.2.0", "Stores the members of the first sorted set or set that no other has.")
         .cost(COST_OF_DIFFERENCE)
         .keys(STORE_MANY)
-        .with(flag::DENYOOM),
+        .with(flag::DENYOOM | flag::MOVABLEKEYS),
 ];
 
 /// The sorted set under a key that is read.

@@ -40,8 +40,8 @@ fn pop_one_key(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out, way: Wa
     }
     let (mut count, mut pairs) = (1, false);
     if !args.is_done() {
-        let wanted = args.int()?;
-        count = usize::try_from(wanted).map_err(|_| Error::err("value is out of range, must be positive"))?;
+        let wanted = args.int().ok().and_then(|count| usize::try_from(count).ok());
+        count = wanted.ok_or_else(|| Error::err("value is out of range, must be positive"))?;
         // Only who asks for a number of members gets them in pairs.
         pairs = out.protocol == Protocol::Resp3;
     }

@@ -71,7 +71,7 @@ impl<'a> Query<'a> {
             args.skip();
             match option {
                 LIMIT if args.left() >= 2 => limit = (args.int()?, args.int()?),
-                REV if form.way.is_none() => way = Some(Way::Down),
+                REV if way.is_none() => way = Some(Way::Down),
                 BYLEX if by.is_none() => by = Some(By::Lex),
                 BYSCORE if by.is_none() => by = Some(By::Score),
                 _ => return Err(Error::Syntax),
@@ -186,11 +186,18 @@ pub fn zrevrangebylex(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Do
 pub fn zrangestore(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let (to, from) = (args.key()?, args.key()?);
     let query = Query::parse(args, Form { by: None, way: None, stores: true })?;
-    let mut result = NewSortedSet::new(limits_for(cx, to));
-    if let Some(block) = cx.find_counted(from) {
-        let set = SortedSetRef::of(block)?;
-        set.for_run(query.run(set), Way::Up, |member, score| result.push(member, score.value()));
-    }
+    let limits = limits_for(cx, to);
+    let result = match cx.find_counted(from).map(SortedSetRef::of).transpose()? {
+        Some(set) => {
+            let run = query.run(set);
+            // Redis knows the length of a range of places alone.
+            let expected = if matches!(query.wanted, Wanted::Ranks(..)) { run.len() } else { 0 };
+            let mut result = NewSortedSet::new(limits, expected);
+            set.for_run(run, Way::Up, |member, score| result.push(member, score.value()));
+            result
+        }
+        None => NewSortedSet::new(limits, 0),
+    };
     put_whole(cx, to, result, out);
     Ok(())
 }

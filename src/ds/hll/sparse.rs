@@ -60,6 +60,18 @@ impl Run {
     }
 }
 
+/// Registers and bytes of the run at `at`, as [`Run::at`] has them, without a branch on the kind of run: kinds follow
+/// each other at random, and each wrong guess of a branch costs as much as several runs.
+#[inline(always)]
+fn span(runs: &[u8], at: usize) -> (usize, usize) {
+    let first = usize::from(runs[at]);
+    let second = runs.get(at + 1).map_or(0, |byte| usize::from(*byte));
+    let (is_val, is_xzero) = (first >> 7, first >> 6 & !(first >> 7) & 1);
+    let short = first & (0x3F >> (4 * is_val));
+    let len = (short << (8 * is_xzero) | second & is_xzero.wrapping_neg()) + 1;
+    (len, 1 + is_xzero)
+}
+
 /// Calls `f` with the first register, the length and the value of every run.
 ///
 /// # Errors
@@ -135,19 +147,19 @@ impl Cursor {
     /// Goes on to the run that has the register `index`; also tells the run before it.
     #[inline]
     fn find(self, value: &[u8], index: usize) -> Result<(Option<Cursor>, Cursor, Run), Invalid> {
-        let (mut before, mut here) = (None, self);
+        let (mut before, mut here) = (self, self);
         while here.at < value.len() {
-            let run = Run::at(value, here.at);
-            let next = Cursor { at: here.at + run.bytes, first: here.first + run.len };
-            if index >= next.first {
-                before = Some(here);
-                here = next;
-            } else if before.is_none() && self.at != HEADER_BYTES {
-                // The run before the cursor is not known.
-                return Cursor::START.find(value, index);
-            } else {
-                return Ok((before, here, run));
+            let (len, bytes) = span(value, here.at);
+            if index < here.first + len {
+                let before = (before.at < here.at).then_some(before);
+                return match before {
+                    // The run before the cursor is not known.
+                    None if self.at != HEADER_BYTES => Cursor::START.find(value, index),
+                    before => Ok((before, here, Run::at(value, here.at))),
+                };
             }
+            before = here;
+            here = Cursor { at: here.at + bytes, first: here.first + len };
         }
         Err(Invalid::Corrupt)
     }
@@ -213,6 +225,21 @@ fn join(window: &mut Window) {
             window[at] = first & !3 | (len - 1) as u8;
         } else {
             at += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_those_of_runs() {
+        for first in 0..=u8::MAX {
+            for runs in [&[first, 0][..], &[first, 0xA5], &[first, 0xFF], &[first]] {
+                let run = Run::at(runs, 0);
+                assert_eq!(span(runs, 0), (run.len, run.bytes), "{runs:?}");
+            }
         }
     }
 }

@@ -174,6 +174,16 @@ impl<'a> Probe<'a> {
         self.lead[0]
     }
 
+    /// Whether the end of the element is found anywhere in `bytes`. `false`: the element is not among them.
+    pub(super) fn may_be_in(&self, bytes: &[u8]) -> bool {
+        // Up to sixteen bytes are looked for many places at a time.
+        const NEEDLE_BYTES_MAX: usize = 16;
+        const NEEDLE_BYTES_MIN: usize = 4;
+        let body = if self.int.is_some() { &self.lead[..usize::from(self.lead_len)] } else { self.text };
+        let needle = &body[body.len().saturating_sub(NEEDLE_BYTES_MAX)..];
+        needle.len() < NEEDLE_BYTES_MIN || memchr::memmem::find(bytes, needle).is_some()
+    }
+
     /// Whether the entry at `at`, whose first byte is known to fit, is the one looked for.
     #[inline]
     pub(super) fn is_at(&self, bytes: &[u8], at: usize) -> bool {

@@ -112,16 +112,31 @@ fn fetch(bytes: &[u8]) {
 #[inline]
 pub(super) fn seek(bytes: &[u8], target: &impl Target) -> (usize, usize) {
     fetch(bytes);
-    let (mut at, mut passed) = (0, 0);
-    while at < bytes.len() {
+    // Lengths are quick to walk, comparisons are not, so records are marked out first and then halved.
+    let mut starts = SmallVec::<[u16; MARKS]>::new();
+    let mut at = 0;
+    while at < bytes.len() && starts.len() < MARKS {
+        starts.push(at as u16);
+        at = read(bytes, at).end;
+    }
+    let passes = |at: usize| {
         let record = read(bytes, at);
-        if !target.passes(record.score(), record.member) {
-            break;
-        }
-        (at, passed) = (record.end, passed + 1);
+        target.passes(record.score(), record.member)
+    };
+    let passed = starts.partition_point(|at| passes(usize::from(*at)));
+    if let Some(at) = starts.get(passed) {
+        return (usize::from(*at), passed);
+    }
+    // Behind the marks: the end, unless records are tiny.
+    let mut passed = passed;
+    while at < bytes.len() && passes(at) {
+        (at, passed) = (read(bytes, at).end, passed + 1);
     }
     (at, passed)
 }
+
+/// Records of a leaf that are marked out before they are compared.
+const MARKS: usize = 64;
 
 /// Offset of the record after `count` others.
 #[inline]

@@ -117,7 +117,9 @@ impl Group {
         let name: Arc<[u8]> = Arc::from(name);
         let consumer =
             Consumer { name: name.clone(), seen_ms: now_ms, active_ms: None, pending: BTreeSet::new() };
-        let free = self.consumers.iter().position(Option::is_none);
+        // Without a free number there is nothing to look for.
+        let has_free = self.names.len() < self.consumers.len();
+        let free = if has_free { self.consumers.iter().position(Option::is_none) } else { None };
         let at = free.unwrap_or(self.consumers.len());
         match free {
             Some(at) => self.consumers[at] = Some(consumer),

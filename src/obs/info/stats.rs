@@ -14,6 +14,8 @@ pub(super) fn stats(cx: &ReadCx<'_>, text: &mut Text) {
     text.field("rejected_connections", host.sum(|c| &c.refused_connections));
     text.zeros(&["sync_full", "sync_partial_ok", "sync_partial_err"]);
     text.field("expired_subkeys", host.sum(|c| &c.expired_subkeys));
+    // The same by its name in Valkey.
+    text.field("expired_fields", host.sum(|c| &c.expired_subkeys));
     text.field("expired_keys", host.sum(|c| &c.expired_keys));
     text.field("expired_stale_perc", "0.00");
     text.zeros(&[

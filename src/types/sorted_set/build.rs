@@ -1,4 +1,8 @@
 //! A sorted set made as a whole, to be stored under a key.
+//!
+//! Must stay true: the forms that it goes through are those of Redis, for a small set has no minus zero, and a large one
+//! made of it has none either.
+use super::algebra::Scored;
 use super::{Limits, SortedSetRef, pack};
 use crate::ds::listpack::{self, Element, Listpack};
 use crate::ds::object::{Object, Packing};
@@ -19,9 +23,19 @@ enum Form {
 }
 
 impl NewSortedSet {
-    /// Without members.
-    pub fn new(limits: Limits) -> NewSortedSet {
-        NewSortedSet { limits, form: Form::Pack(listpack::EMPTY.to_vec()) }
+    /// Without members. It is large from the beginning if `expected` members would not fit.
+    pub fn new(limits: Limits, expected: usize) -> NewSortedSet {
+        let large = expected > limits.entries;
+        let form = if large { Form::Table(SortedTable::new()) } else { Form::Pack(listpack::EMPTY.to_vec()) };
+        NewSortedSet { limits, form }
+    }
+
+    /// With these members, all different, in their order.
+    pub fn of(members: &Scored<'_>, limits: Limits) -> NewSortedSet {
+        let fits = members.iter().all(|(member, _)| member.text_len() <= limits.value_bytes);
+        let mut set = NewSortedSet::new(limits, if fits { members.len() } else { usize::MAX });
+        members.iter().for_each(|(member, score)| set.push(*member, *score));
+        set
     }
 
     /// Appends a member. All come once, in their order.

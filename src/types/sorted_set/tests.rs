@@ -55,11 +55,8 @@ fn in_order(model: &BTreeMap<String, f64>) -> Vec<(String, f64)> {
 
 /// A new sorted set with these members.
 fn made(members: &[(String, f64)], limits: Limits) -> NewSortedSet {
-    let mut set = NewSortedSet::new(limits);
-    for (member, score) in members {
-        set.push(Element::of(member.as_bytes()), *score);
-    }
-    set
+    let scored = members.iter().map(|(member, score)| (Element::of(member.as_bytes()), *score)).collect();
+    NewSortedSet::of(&scored, limits)
 }
 
 const SMALL: Limits = Limits { entries: 1000, value_bytes: 1000 };
@@ -401,6 +398,22 @@ fn forms_change_when_they_do_in_redis() {
     assert!(matches!(made(&members(8), limits).view(), SortedSetRef::Pack(_)));
     assert!(matches!(made(&members(9), limits).view(), SortedSetRef::Table(_)));
     assert!(matches!(made(&[("123456".into(), 1.0)], limits).view(), SortedSetRef::Table(_)));
+}
+
+#[test]
+fn minus_zero_lives_in_large_sets_alone() {
+    let is_minus = |set: &NewSortedSet| set.view().score(b"a").unwrap().is_sign_negative();
+    let limits = Limits { entries: 1, value_bytes: 5 };
+    let zero = vec![(Element::Bytes(b"a"), -0.0)];
+    assert!(!is_minus(&NewSortedSet::of(&zero, limits)));
+    assert!(is_minus(&NewSortedSet::of(&zero, LARGE)));
+    // Small first, then large.
+    let mut set = NewSortedSet::new(limits, 0);
+    set.push(zero[0].0, zero[0].1);
+    set.push(Element::Bytes(b"b"), 1.0);
+    assert!(matches!(set.view(), SortedSetRef::Table(_)) && !is_minus(&set));
+    let long = vec![zero[0], (Element::Bytes(b"longer"), 1.0)];
+    assert!(is_minus(&NewSortedSet::of(&long, limits)));
 }
 
 #[test]
