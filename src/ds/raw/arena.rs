@@ -377,7 +377,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arena_model(steps in proptest::collection::vec((any::<bool>(), 1usize..1500, any::<u8>()), 1..600)) {
+        fn arena_model(steps in proptest::collection::vec((any::<bool>(), 1usize..2500, any::<u8>()), 1..600)) {
             let mut live: Vec<(Slot, u8)> = Vec::new();
             for (grow, bytes, with) in steps {
                 if grow || live.is_empty() {
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn lines_are_aligned() {
-        for bytes in [64, 128, 512, 1024] {
+        for bytes in [64, 128, 512, 1024, 2048] {
             let slots: Vec<Slot> = (0..100).map(|_| filled(bytes, 1)).collect();
             assert!(slots.iter().all(|s| (s.0.as_ptr() as usize).is_multiple_of(64)));
             slots.into_iter().for_each(|slot| check_and_give(slot, 1));
