@@ -4,9 +4,9 @@ use perigee::server::table::families;
 
 use super::compare::NEWER_TOKENS;
 use super::pair::{Pair, Words};
-use super::sorted;
 use super::support::{Rng, words};
 use super::syntax::{self, Node};
+use super::{sorted, sorting};
 
 /// Few, so that commands meet; on four shards they live apart.
 pub const KEYS: &[&str] = &["k0", "k1", "k2", "k3", "k4", "{k0}x", "k6", ""];
@@ -218,6 +218,9 @@ impl Generator {
 
     /// A sequence, and questions about everything that it may have changed, to be asked behind it.
     pub fn sequence(&self, rng: &mut Rng) -> (Vec<Words>, Vec<Words>) {
+        if rng.one_in(15) {
+            return (self.sorts(rng), self.questions());
+        }
         let mut commands = Vec::new();
         let count = 2 + rng.below(COMMANDS_MAX - 1);
         // Most commands are of one family, so that they meet.
@@ -267,6 +270,21 @@ impl Generator {
             commands.iter_mut().flatten().for_each(keep_few_keys);
         }
         (commands, self.questions())
+    }
+
+    /// A sequence for SORT, which would seldom meet what it can sort.
+    fn sorts(&self, rng: &mut Rng) -> Vec<Words> {
+        let rows: Vec<&Entry> = self.entries.iter().filter(|entry| UNSPOILT.contains(&entry.name)).collect();
+        let mut commands = Vec::new();
+        for _ in 0..4 + rng.below(COMMANDS_MAX) {
+            let sorts = !rows.is_empty() && rng.one_in(2);
+            commands.push(if sorts {
+                self.command(rng.pick::<&Entry>(&rows), rng)
+            } else {
+                sorting::fill(rng)
+            });
+        }
+        commands
     }
 
     fn questions(&self) -> Vec<Words> {
@@ -444,7 +462,7 @@ fn spoil(words: &mut Words, names: usize, rng: &mut Rng) {
 
 /// A value for a name of a syntax line.
 pub fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
-    if let Some(value) = sorted::value(name, command, rng) {
+    if let Some(value) = sorted::value(name, command, rng).or_else(|| sorting::value(name, rng)) {
         return value;
     }
     let from = match name {
@@ -472,11 +490,6 @@ pub fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
         "unix-time-milliseconds" => UNIX_MILLISECONDS,
         "field" if rng.one_in(20) => return long_text(rng),
         "field" => FIELDS,
-        "by-pattern" => return rng.pick(&["k*", "k*", "k*->f0", "k*->1", "*", "none_*"]).as_bytes().to_vec(),
-        "get-pattern" => {
-            let patterns = &["#", "k*", "k*->f0", "k*->f1", "*", "k*->1", "none_*", "k0"];
-            return rng.pick(patterns).as_bytes().to_vec();
-        }
         "serialized-value" => return payload(rng),
         "ttl" if rng.one_in(2) => return format!("{}500", 1000 + rng.below(10_000_000)).into_bytes(),
         "ttl" => return rng.pick(&["0", "0", "0", "-1", "x", "10000000000000"]).as_bytes().to_vec(),

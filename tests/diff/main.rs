@@ -14,6 +14,7 @@ mod pair;
 mod scripts;
 mod shrink;
 mod sorted;
+mod sorting;
 mod syntax;
 mod table;
 

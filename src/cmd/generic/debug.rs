@@ -94,13 +94,13 @@ pub fn debug_quicklist(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> D
     }
 }
 
-/// What Redis tells of a hash table, without the lengths of chains: ours have none.
+/// What Redis tells of a hash table that is not empty, without the lengths of chains: ours have none.
 fn table_stats(size: usize, elements: usize) -> String {
-    let title = "Hash table 0 stats (main hash table):\n";
-    match elements {
-        0 => format!("{title}No stats available for empty dictionaries\n"),
-        _ => format!("{title} table size: {size}\n number of elements: {elements}\n"),
+    if elements == 0 {
+        return String::new();
     }
+    let title = "Hash table 0 stats (main hash table):";
+    format!("{title}\n table size: {size}\n number of elements: {elements}\n")
 }
 
 /// DEBUG HTSTATS index [full]: the size of a database's table is told in segments. Deadlines have no table of their

@@ -192,7 +192,7 @@ impl Piece {
 /// What an element is sorted by.
 #[derive(Clone, Copy)]
 enum Weight {
-    /// Its own text.
+    /// Its own text, byte by byte.
     Own,
     /// A number, then its own text.
     Number(f64),
@@ -382,6 +382,8 @@ fn store(cx: &mut WriteCx<'_>, to: Key<'_>, elements: &Elements) {
     let settings = cx.store(to.hash).settings.clone();
     let texts = elements.items.iter().map(|item| item.text.of(&elements.texts));
     list::store(&settings, texts, |value| cx.put(to, value, Ttl::Clear, 0));
+    // Each element counts as a change; the key was counted as one.
+    cx.store(to.hash).counters.dirty.add(elements.items.len() as u64 - 1);
 }
 
 /// SORT key [BY pattern] [LIMIT offset count] [GET pattern ...] [ASC|DESC] [ALPHA] [STORE destination]
