@@ -72,6 +72,23 @@ fn span(runs: &[u8], at: usize) -> (usize, usize) {
     (len, 1 + is_xzero)
 }
 
+/// Bytes of runs that are looked at together.
+const WORD_BYTES: usize = 8;
+
+/// How many runs of one byte `word` begins with, its lowest byte first, and how many registers they have together.
+#[inline(always)]
+fn short_runs(word: u64) -> (usize, usize) {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let vals = word >> 7 & EACH;
+    let xzeros = word >> 6 & !vals & EACH;
+    let runs = (xzeros.trailing_zeros() / 8) as usize;
+    let wanted = if runs == WORD_BYTES { !0 } else { (1 << (8 * runs)) - 1 };
+    // A zero run keeps its six low bits, a value its two.
+    let lens = word & wanted & (0x3F * EACH) & !(vals * 0x3C);
+    let pairs = (lens & 0x00FF_00FF_00FF_00FF) + (lens >> 8 & 0x00FF_00FF_00FF_00FF);
+    (runs, (pairs.wrapping_mul(0x0001_0001_0001_0001) >> 48) as usize + runs)
+}
+
 /// Calls `f` with the first register, the length and the value of every run.
 ///
 /// # Errors
@@ -147,18 +164,38 @@ impl Cursor {
     /// Goes on to the run that has the register `index`; also tells the run before it.
     #[inline]
     fn find(self, value: &[u8], index: usize) -> Result<(Option<Cursor>, Cursor, Run), Invalid> {
-        let (mut before, mut here) = (self, self);
+        // The run before `here` starts at `before_at`.
+        let (mut before_at, mut here) = (self.at, self);
+        while let Some((word, _)) = value.get(here.at..).and_then(|rest| rest.split_first_chunk()) {
+            let (runs, len) = short_runs(u64::from_le_bytes(*word));
+            if index < here.first + len {
+                break;
+            }
+            if runs > 0 {
+                before_at = here.at + runs - 1;
+                here = Cursor { at: here.at + runs, first: here.first + len };
+            }
+            if runs < WORD_BYTES {
+                let (len, bytes) = span(value, here.at);
+                if index < here.first + len {
+                    break;
+                }
+                before_at = here.at;
+                here = Cursor { at: here.at + bytes, first: here.first + len };
+            }
+        }
         while here.at < value.len() {
             let (len, bytes) = span(value, here.at);
             if index < here.first + len {
-                let before = (before.at < here.at).then_some(before);
-                return match before {
+                if before_at == here.at && self.at != HEADER_BYTES {
                     // The run before the cursor is not known.
-                    None if self.at != HEADER_BYTES => Cursor::START.find(value, index),
-                    before => Ok((before, here, Run::at(value, here.at))),
-                };
+                    return Cursor::START.find(value, index);
+                }
+                let before = (before_at < here.at)
+                    .then(|| Cursor { at: before_at, first: here.first - span(value, before_at).0 });
+                return Ok((before, here, Run::at(value, here.at)));
             }
-            before = here;
+            before_at = here.at;
             here = Cursor { at: here.at + bytes, first: here.first + len };
         }
         Err(Invalid::Corrupt)
@@ -232,6 +269,25 @@ fn join(window: &mut Window) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_runs_are_counted() {
+        let words: [[u8; 8]; 5] = [
+            [0x3F; 8],
+            [0x80, 0x83, 0xFF, 0x00, 0x3F, 0x05, 0xFC, 0x01],
+            [0x00, 0x82, 0x7F, 0xFF, 0x00, 0x40, 0x80, 0x81],
+            [0x40; 8],
+            [0x81, 0x3E, 0x80, 0x3E, 0x80, 0x3E, 0x80, 0x41],
+        ];
+        for word in words {
+            let (mut runs, mut len) = (0, 0);
+            while runs < 8 && Run::at(&word, runs).bytes == 1 {
+                len += Run::at(&word, runs).len;
+                runs += 1;
+            }
+            assert_eq!(short_runs(u64::from_le_bytes(word)), (runs, len), "{word:x?}");
+        }
+    }
 
     #[test]
     fn spans_are_those_of_runs() {

@@ -78,9 +78,14 @@ impl Tree {
     #[inline]
     pub(super) fn slot_for(&self, node: &Node, target: &impl Target) -> usize {
         let (mut low, mut high) = (1, node.len());
+        let mut tied = false;
         while low < high {
             let middle = low.midpoint(high);
             let passes = target.passes_bound(node.bounds[middle]).unwrap_or_else(|| {
+                if !tied {
+                    self.fetch_ties(node, low, high);
+                    tied = true;
+                }
                 let leaf = self.edge_below(node.ids()[middle], node.height, false);
                 let first = record::read(self.records(leaf), 0);
                 target.passes(first.score(), first.member)
@@ -88,6 +93,20 @@ impl Tree {
             if passes { low = middle + 1 } else { high = middle }
         }
         low - 1
+    }
+
+    /// Asks at once for the first records of the children that halving `low..high` may look at in its first steps. One
+    /// after another they would each be waited for.
+    fn fetch_ties(&self, node: &Node, low: usize, high: usize) {
+        let middle = low.midpoint(high);
+        let (left, right) = (low.midpoint(middle), (middle + 1).midpoint(high));
+        let ends = [low.midpoint(left), (left + 1).midpoint(middle), (middle + 1).midpoint(right)];
+        let slots = [middle, left, right].into_iter().chain(ends).chain([(right + 1).midpoint(high)]);
+        let first_byte = |slot: usize| {
+            let leaf = self.edge_below(*node.ids().get(slot)?, node.height, false);
+            self.records(leaf).first()
+        };
+        std::hint::black_box(slots.filter_map(first_byte).fold(0, |all, byte| all | byte));
     }
 
     /// The first place that `target` does not lie behind.
