@@ -4,8 +4,9 @@ Method, throughput: all servers of a family run at once, pinned to the same core
 stand still (SIGSTOP). Before each measurement the server is emptied and filled with exactly the family's keys (none,
 for families that make them), which DBSIZE confirms; then it is left alone until it uses no processor time. Servers take
 turns within each round, in the opposite order every other round; figures are medians over the rounds. After a run
-DBSIZE (ZCARD, for the family with one large key) must be what random keys lead to, so a generator that sends one key
-only, or a server that drops writes, ends the run; so does a read that finds nothing where every key holds something.
+DBSIZE (ZCARD, for the family with one large key; the sum of all sizes, where elements are taken) must be what random
+keys lead to, so a generator that sends one key only, or a server that does not make or remove what it should, ends the
+run; so does a read that finds nothing where every key holds something.
 
 Families come in two groups, strings and containers, with a table each. Each family has a number of keys of its own,
 which is also what the generator's `-r` gets: fields, members and scores are drawn below the same number as keys. RPOP
@@ -92,19 +93,18 @@ class Connection:
         return self.reply()
 
     def fill(self, commands, batch=500):
-        """Sends many commands, a batch at a time, and checks every reply."""
-        pending = []
+        """Sends many commands, a batch at a time, and checks every reply; returns the replies."""
+        pending, replies = [], []
         for command in commands:
             pending.append(command)
             if len(pending) == batch:
-                self.flush(pending)
+                replies += self.flush(pending)
                 pending = []
-        self.flush(pending)
+        return replies + self.flush(pending)
 
     def flush(self, commands):
         self.socket.sendall(b"".join(commands))
-        for _ in commands:
-            self.reply()
+        return [self.reply() for _ in commands]
 
 
 # ----------------------------------------------------------------------------------------------------------- servers
@@ -210,12 +210,13 @@ class Family:
     holds: object = None
     # How often the key placeholder stands in the command.
     keys: int = 1
-    # What becomes of the number of keys: they "stay", are "made", or "go".
+    # What becomes of the number of keys: they "stay", are "made", or "go"; or of their elements: they are "taken".
     then: str = "stay"
     # How many keys there are, and below what the generator draws.
     space: int = 200_000
-    # Commands after which a key is gone.
-    parts: int = 1
+    # Where elements are taken: how many a key holds before, and the command that tells how many there are.
+    parts: int = 0
+    size: str = ""
     # Heavy commands are sent this many times less often.
     fewer: int = 1
     # What counts the keys after a run.
@@ -268,12 +269,13 @@ FAMILIES = {
     "SETNEW": Family(["SET", KEY, VALUE], then="made"),
     "PING": Family(["PING"], text(VALUE), keys=0),
     "LPUSH": container(["LPUSH", KEY, VALUE], 20_000),
-    "RPOP": container(["RPOP", KEY], 20_000, holds=same("LPUSH", *[VALUE] * 100), then="go", parts=100),
+    "RPOP": container(["RPOP", KEY], 20_000, holds=same("LPUSH", *[VALUE] * 100), then="taken",
+                      parts=100, size="LLEN"),
     "LRANGE": container(["LRANGE", KEY, "0", "99"], 500, holds=same("RPUSH", *[VALUE] * 400), fewer=4),
     "SADD": container(["SADD", KEY, MEMBER], 20_000),
     # Members are drawn like keys, so one in a thousand is there.
     "SISMEMBER": container(["SISMEMBER", KEY, MEMBER], 20_000, holds=members(20)),
-    "SPOP": container(["SPOP", KEY], 20_000, holds=members(30), then="go", parts=30),
+    "SPOP": container(["SPOP", KEY], 20_000, holds=members(30), then="taken", parts=30, size="SCARD"),
     "HSET": container(["HSET", KEY, f"field:{RANDOM}", VALUE], 20_000),
     "HGET": container(["HGET", KEY, "f2"], 50_000, holds=same("HSET", "f1", VALUE, "f2", VALUE, "f3", VALUE)),
     "HGETALL": container(["HGETALL", KEY], 20_000, fewer=4,
@@ -318,27 +320,22 @@ def prepare(server, family, keys):
     server.settle()
 
 
-def share_left(hits, parts):
-    """The share of keys that fewer than `parts` of the commands drew, which are `hits` per key on average: Poisson."""
-    term = total = math.exp(-hits)
-    for count in range(1, parts):
-        term *= hits / count
-        total += term
-    return total
-
-
 def check_keys(server, name, family, keys, requests):
     """What is there after a run, against what random keys lead to."""
     with Connection(server.port) as connection:
-        found = connection.ask(*family.counted)
+        if family.then == "taken":
+            found = sum(connection.fill(encode(family.size, f"key:{number:012}") for number in range(keys)))
+        else:
+            found = connection.ask(*family.counted)
         # The generator does not look at replies.
         reply = connection.ask(*[word.replace(RANDOM, "0" * 12) for word in family.command])
-    left = keys * share_left(requests * family.keys / keys, family.parts)
-    wanted = {"stay": keys, "made": keys - left, "go": left}[family.then]
+    left = keys * math.exp(-requests * family.keys / keys)
+    wanted = {"stay": keys, "made": keys - left, "go": left, "taken": keys * family.parts - requests}[family.then]
     # Two square roots are over six standard deviations: chance weighs more where there are few keys.
     allowed = 0 if family.then == "stay" else max(TOLERANCE * keys, 2 * math.sqrt(keys))
     if abs(found - wanted) > allowed:
-        raise RuntimeError(f"{server.name} holds {found} keys after {name}, not about {wanted:.0f}")
+        things = "elements" if family.then == "taken" else "keys"
+        raise RuntimeError(f"{server.name} holds {found} {things} after {name}, not about {wanted:.0f}")
     nothing = reply is None or (isinstance(reply, list) and all(part is None for part in reply))
     if family.then == "stay" and nothing:
         raise RuntimeError(f"{server.name} found nothing for {name}")
@@ -359,7 +356,7 @@ def measure(options, server, name, depth):
     family = FAMILIES[name]
     keys = options.keys or family.space
     requests = (options.requests or {1: 100_000}.get(depth, 400_000 if depth < 32 else 1_000_000)) // family.fewer
-    if family.parts > 1:
+    if family.then == "taken":
         requests = min(requests, keys * family.parts // 2)
     prepare(server, family, keys)
     before_us = server.cpu_us()
