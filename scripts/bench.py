@@ -327,7 +327,7 @@ def check_keys(server, name, family, keys, requests):
             found = sum(connection.fill(encode(family.size, f"key:{number:012}") for number in range(keys)))
         else:
             found = connection.ask(*family.counted)
-        # The generator does not look at replies.
+        # The generator stops at errors, but does not look at what was found.
         reply = connection.ask(*[word.replace(RANDOM, "0" * 12) for word in family.command])
     left = keys * math.exp(-requests * family.keys / keys)
     wanted = {"stay": keys, "made": keys - left, "go": left, "taken": keys * family.parts - requests}[family.then]
