@@ -1,16 +1,24 @@
 """Measures servers side by side and prints the tables of BENCHMARK.md. Called by scripts/bench.sh; see there for use.
 
 Method, throughput: all servers of a family run at once, pinned to the same cores, and all but the one that is measured
-stand still (SIGSTOP). Before each measurement the server is emptied and filled with exactly KEYS keys, which DBSIZE
-confirms; then it is left alone until it uses no processor time. Servers take turns within each round, in the opposite
-order every other round; figures are medians over the rounds. After a run DBSIZE must be what random keys lead to, so a
-generator that sends one key only, or a server that drops writes, ends the run.
+stand still (SIGSTOP). Before each measurement the server is emptied and filled with exactly the family's keys (none,
+for families that make them), which DBSIZE confirms; then it is left alone until it uses no processor time. Servers take
+turns within each round, in the opposite order every other round; figures are medians over the rounds. After a run
+DBSIZE (ZCARD, for the family with one large key; the sum of all sizes, where elements are taken) must be what random
+keys lead to, so a generator that sends one key only, or a server that does not make or remove what it should, ends the
+run; so does a read that finds nothing where every key holds something.
+
+Families come in two groups, strings and containers, with a table each. Each family has a number of keys of its own,
+which is also what the generator's `-r` gets: fields, members and scores are drawn below the same number as keys. RPOP
+and SPOP are not sent more often than half of what is there, so that nearly all of them find something.
 
 CPU per request is the time that all threads of the server spent on a core, as the scheduler counts it, over the
 requests. It is the figure to trust when the load generator is the bottleneck, as it is with a fast server.
 
-Method, memory: a fresh server for each case, resident bytes before and after filling, less the raw bytes of keys and
-values, per key.
+Method, memory: a fresh server for each case, resident bytes before and after filling. Strings: per key, less the raw
+bytes of key and value. Containers: the whole growth, per key where there are many small ones and per element where
+there is one large one, with the raw bytes beside it: servers keep numbers and stream IDs in fewer bytes than the raw
+ones, so a difference would say little.
 
 Only processes that were started here are stopped or ended.
 """
@@ -28,11 +36,14 @@ import sys
 import tempfile
 import time
 
-KEY = "key:__rand_int__"  # redis-benchmark writes twelve digits: 16 bytes
+RANDOM = "__rand_int__"  # redis-benchmark writes twelve digits, drawn anew at each place
+KEY = f"key:{RANDOM}"  # 16 bytes
+MEMBER = f"member:{RANDOM}"
 VALUE = "value-of-16-byte"
 QUIET_MS = 2
 # How far DBSIZE may be from what chance leads to, as a share of it.
 TOLERANCE = 0.02
+GROUPS = ("strings", "containers")
 
 
 def fail(text):
@@ -48,7 +59,7 @@ def encode(*words):
 
 
 class Connection:
-    """One connection that understands the replies used here: status, error, integer."""
+    """One connection that understands the replies used here: all but those of RESP3."""
 
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), 60)
@@ -63,28 +74,37 @@ class Connection:
 
     def reply(self):
         line = self.replies.readline().rstrip(b"\r\n")
-        if not line or line[:1] not in b"+:":
+        kind, rest = line[:1], line[1:]
+        if kind == b"+":
+            return rest.decode()
+        if not kind or kind not in b":$*":
             raise RuntimeError(f"unexpected reply {line!r}")
-        return int(line[1:]) if line[:1] == b":" else line[1:].decode()
+        number = int(rest)
+        if kind == b":":
+            return number
+        if number < 0:
+            return None
+        if kind == b"*":
+            return [self.reply() for _ in range(number)]
+        return self.replies.read(number + 2)[:-2]
 
     def ask(self, *words):
         self.socket.sendall(encode(*words))
         return self.reply()
 
     def fill(self, commands, batch=500):
-        """Sends many commands, a batch at a time, and checks every reply."""
-        pending = []
+        """Sends many commands, a batch at a time, and checks every reply; returns the replies."""
+        pending, replies = [], []
         for command in commands:
             pending.append(command)
             if len(pending) == batch:
-                self.flush(pending)
+                replies += self.flush(pending)
                 pending = []
-        self.flush(pending)
+        return replies + self.flush(pending)
 
     def flush(self, commands):
         self.socket.sendall(b"".join(commands))
-        for _ in commands:
-            self.reply()
+        return [self.reply() for _ in commands]
 
 
 # ----------------------------------------------------------------------------------------------------------- servers
@@ -185,29 +205,95 @@ class Family:
     """A command that is measured."""
 
     command: list
-    # What every key holds before; None: nothing is there.
-    holds: str = VALUE
+    # What every key holds before, as a function of (key number, number of keys) that returns the words which follow the
+    # first and the key, after the first: ["SET", value]. None: nothing is there.
+    holds: object = None
     # How often the key placeholder stands in the command.
     keys: int = 1
-    # What becomes of the number of keys: they "stay", are "made", or "go".
+    # What becomes of the number of keys: they "stay", are "made", or "go"; or of their elements: they are "taken".
     then: str = "stay"
+    # How many keys there are, and below what the generator draws.
+    space: int = 200_000
+    # Where elements are taken: how many a key holds before, and the command that tells how many there are.
+    parts: int = 0
+    size: str = ""
+    # Heavy commands are sent this many times less often.
+    fewer: int = 1
+    # What counts the keys after a run.
+    counted: tuple = ("DBSIZE",)
+    group: str = "strings"
+
+
+def text(value):
+    return lambda number, space: ["SET", value]
+
+
+def same(*words):
+    """Every key holds the same."""
+    return lambda number, space: list(words)
+
+
+def spread(number, space, count):
+    """`count` different numbers below `space`, as the generator writes them; other ones for other keys."""
+    # No prime factor of a space divides the step, so that numbers repeat only after `space` of them.
+    return [f"{(number * count + at) * 7919 % space:012}" for at in range(count)]
+
+
+def members(count):
+    return lambda number, space: ["SADD"] + [f"member:{digits}" for digits in spread(number, space, count)]
+
+
+def scored(count):
+    def words(number, space):
+        digits = spread(number, space, count + 1)
+        return ["ZADD"] + [word for at in range(count) for word in (digits[at + 1], f"member:{digits[at]}")]
+    return words
+
+
+def container(command, space, **more):
+    """A family of the second group. Without something that is there before, it makes its keys."""
+    return Family(command, space=space, group="containers", **({} if "holds" in more else {"then": "made"}), **more)
 
 
 FAMILIES = {
-    "GET": Family(["GET", KEY]),
-    "SET": Family(["SET", KEY, VALUE]),
-    "SETEX": Family(["SET", KEY, VALUE, "EX", "1000"]),
-    "INCR": Family(["INCR", KEY], holds="1000"),
-    "APPEND": Family(["APPEND", KEY, "ab"]),
-    "EXISTS": Family(["EXISTS", KEY]),
-    "EXPIRE": Family(["EXPIRE", KEY, "1000"]),
-    "DEL": Family(["DEL", KEY], then="go"),
-    "MGET10": Family(["MGET"] + [KEY] * 10, keys=10),
-    "MSET10": Family(["MSET"] + [KEY, VALUE] * 10, keys=10),
-    "SETNEW": Family(["SET", KEY, VALUE], holds=None, then="made"),
-    "PING": Family(["PING"], keys=0),
+    "GET": Family(["GET", KEY], text(VALUE)),
+    "SET": Family(["SET", KEY, VALUE], text(VALUE)),
+    "SETEX": Family(["SET", KEY, VALUE, "EX", "1000"], text(VALUE)),
+    "INCR": Family(["INCR", KEY], text("1000")),
+    "APPEND": Family(["APPEND", KEY, "ab"], text(VALUE)),
+    "EXISTS": Family(["EXISTS", KEY], text(VALUE)),
+    "EXPIRE": Family(["EXPIRE", KEY, "1000"], text(VALUE)),
+    "DEL": Family(["DEL", KEY], text(VALUE), then="go"),
+    "MGET10": Family(["MGET"] + [KEY] * 10, text(VALUE), keys=10, fewer=4),
+    "MSET10": Family(["MSET"] + [KEY, VALUE] * 10, text(VALUE), keys=10, fewer=4),
+    "SETNEW": Family(["SET", KEY, VALUE], then="made"),
+    "PING": Family(["PING"], text(VALUE), keys=0),
+    "LPUSH": container(["LPUSH", KEY, VALUE], 20_000),
+    "RPOP": container(["RPOP", KEY], 20_000, holds=same("LPUSH", *[VALUE] * 100), then="taken",
+                      parts=100, size="LLEN"),
+    "LRANGE": container(["LRANGE", KEY, "0", "99"], 500, holds=same("RPUSH", *[VALUE] * 400), fewer=4),
+    "SADD": container(["SADD", KEY, MEMBER], 20_000),
+    # Members are drawn like keys, so one in a thousand is there.
+    "SISMEMBER": container(["SISMEMBER", KEY, MEMBER], 20_000, holds=members(20)),
+    "SPOP": container(["SPOP", KEY], 20_000, holds=members(30), then="taken", parts=30, size="SCARD"),
+    "HSET": container(["HSET", KEY, f"field:{RANDOM}", VALUE], 20_000),
+    "HGET": container(["HGET", KEY, "f2"], 50_000, holds=same("HSET", "f1", VALUE, "f2", VALUE, "f3", VALUE)),
+    "HGETALL": container(["HGETALL", KEY], 20_000, fewer=4,
+                         holds=same("HSET", *[word for at in range(10) for word in (f"f{at}", VALUE)])),
+    "HINCRBY": container(["HINCRBY", KEY, "f", "1"], 50_000),
+    "ZADD": container(["ZADD", KEY, RANDOM, MEMBER], 20_000),
+    "ZADDBIG": container(["ZADD", "bigz", RANDOM, MEMBER], 500_000, counted=("ZCARD", "bigz")),
+    "ZSCORE": container(["ZSCORE", KEY, "member:1"], 50_000,
+                        holds=lambda number, space: ["ZADD", spread(number, space, 1)[0], "member:1"]),
+    "ZRANGE": container(["ZRANGE", KEY, "0", "9", "WITHSCORES"], 2_000, holds=scored(100)),
+    "ZINCRBY": container(["ZINCRBY", KEY, "1", "m"], 50_000),
+    "XADD": container(["XADD", KEY, "*", "f", VALUE], 1_000),
+    "SETBIT": container(["SETBIT", KEY, "77", "1"], 50_000),
+    "PFADD": container(["PFADD", KEY, f"e:{RANDOM}"], 2_000),
+    "GEOADD": container(["GEOADD", KEY, "13.361389", "38.115556", f"m:{RANDOM}"], 2_000, fewer=4),
 }
-DEFAULT_FAMILIES = "GET,SET,SETEX,INCR,APPEND,EXISTS,EXPIRE,DEL,MGET10,MSET10"
+# Measured only when they are named.
+NAMED_ONLY = ("SETNEW", "PING")
 
 
 @dataclasses.dataclass
@@ -220,30 +306,45 @@ class Run:
 
 def prepare(server, family, keys):
     """Empties and fills a server."""
+    def write(number):
+        first, *rest = family.holds(number, keys)
+        return encode(first, f"key:{number:012}", *rest)
+
+    wanted = keys if family.holds else 0
     with Connection(server.port) as connection:
         connection.ask("FLUSHALL", "SYNC")
-        if family.holds is not None:
-            connection.fill(encode("SET", f"key:{number:012}", family.holds) for number in range(keys))
-        found, wanted = connection.ask("DBSIZE"), keys if family.holds is not None else 0
+        connection.fill(write(number) for number in range(wanted))
+        found = connection.ask("DBSIZE")
     if found != wanted:
         raise RuntimeError(f"{server.name} holds {found} keys after filling, not {wanted}")
     server.settle()
 
 
 def check_keys(server, name, family, keys, requests):
-    """DBSIZE after a run, against what random keys lead to."""
+    """What is there after a run, against what random keys lead to."""
     with Connection(server.port) as connection:
-        found = connection.ask("DBSIZE")
-    hit = keys * (1 - math.exp(-requests * family.keys / keys))
-    wanted = {"stay": keys, "made": hit, "go": keys - hit}[family.then]
-    if abs(found - wanted) > TOLERANCE * keys:
-        raise RuntimeError(f"{server.name} holds {found} keys after {name}, not about {wanted:.0f}")
+        if family.then == "taken":
+            found = sum(connection.fill(encode(family.size, f"key:{number:012}") for number in range(keys)))
+        else:
+            found = connection.ask(*family.counted)
+        # The generator stops at errors, but does not look at what was found.
+        reply = connection.ask(*[word.replace(RANDOM, "0" * 12) for word in family.command])
+    left = keys * math.exp(-requests * family.keys / keys)
+    wanted = {"stay": keys, "made": keys - left, "go": left, "taken": keys * family.parts - requests}[family.then]
+    # Two square roots are over six standard deviations: chance weighs more where there are few keys.
+    allowed = 0 if family.then == "stay" else max(TOLERANCE * keys, 2 * math.sqrt(keys))
+    if abs(found - wanted) > allowed:
+        things = "elements" if family.then == "taken" else "keys"
+        raise RuntimeError(f"{server.name} holds {found} {things} after {name}, not about {wanted:.0f}")
+    nothing = reply is None or (isinstance(reply, list) and all(part is None for part in reply))
+    if family.then == "stay" and nothing:
+        raise RuntimeError(f"{server.name} found nothing for {name}")
 
 
-def generate(options, server, family, depth, requests):
+def generate(options, server, family, depth, requests, keys):
     """Runs the load generator; returns requests per second."""
     command = pinned(options.client_cpus) + [options.bench, "-h", "127.0.0.1", "-p", str(server.port), "--csv"]
-    command += ["-n", str(requests), "-c", str(options.clients), "-P", str(depth), "-r", str(options.keys)]
+    command += ["-n", str(requests), "-c", str(options.clients), "-P", str(depth), "-r", str(keys)]
     done = subprocess.run(command + family.command, capture_output=True, text=True, timeout=600)
     rows = [row for row in csv.reader(done.stdout.splitlines()) if len(row) > 1 and row[0] != "test"]
     if done.returncode != 0 or not rows:
@@ -253,14 +354,15 @@ def generate(options, server, family, depth, requests):
 
 def measure(options, server, name, depth):
     family = FAMILIES[name]
-    requests = options.requests or {1: 100_000}.get(depth, 400_000 if depth < 32 else 1_000_000)
-    if family.keys > 1:
-        requests //= 4
-    prepare(server, family, options.keys)
+    keys = options.keys or family.space
+    requests = (options.requests or {1: 100_000}.get(depth, 400_000 if depth < 32 else 1_000_000)) // family.fewer
+    if family.then == "taken":
+        requests = min(requests, keys * family.parts // 2)
+    prepare(server, family, keys)
     before_us = server.cpu_us()
-    rate = generate(options, server, family, depth, requests)
+    rate = generate(options, server, family, depth, requests, keys)
     used_us = server.cpu_us() - before_us
-    check_keys(server, name, family, options.keys, requests)
+    check_keys(server, name, family, keys, requests)
     return Run(rate, used_us / requests)
 
 
@@ -290,17 +392,30 @@ def measure_family(options, name):
     return {at: Run(median(all_, "requests_per_s"), median(all_, "cpu_us")) for at, all_ in runs.items()}
 
 
-def throughput(options):
+def spaces(options, names):
+    """How many keys the families have, in words."""
+    by_space = {}
+    for name in names:
+        by_space.setdefault(options.keys or FAMILIES[name].space, []).append(name)
+    if len(by_space) == 1:
+        return f"{next(iter(by_space)):,} keys of 16 bytes"
+    return "Keys of 16 bytes: " + "; ".join(f"{space:,} for {', '.join(of)}" for space, of in by_space.items())
+
+
+def throughput(options, names):
     ours, *peers = [title for title, _ in options.servers]
     head = ["command", "depth", f"{ours} req/s", f"{ours} CPU µs/req"]
     for peer in peers:
         head += [f"{peer} req/s", f"{peer} CPU µs/req", f"req/s of {peer}'s", f"CPU of {peer}'s"]
-    print(f"{options.keys} keys of 16 bytes, {options.clients} connections, {options.rounds} rounds, "
+    print(f"{spaces(options, names)}.\n\n{options.clients} connections, {options.rounds} round(s), "
           f"{options.shards} shard(s); server on core(s) {options.server_cpus or 'any'}, load generator on "
-          f"{options.client_cpus or 'any'}.\n")
+          f"{options.client_cpus or 'any'}.")
+    if "ZADDBIG" in names:
+        print("ZADDBIG has one key; its number is that of the members.")
+    print()
     print_row(head)
     print_row(["---"] + ["---:"] * (len(head) - 1))
-    for name in options.families:
+    for name in names:
         medians = measure_family(options, name)
         for depth in options.depths:
             mine = medians[depth, ours]
@@ -317,10 +432,18 @@ def throughput(options):
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A kind of value. `write(number)`: the command that makes key `number`; `raw`: bytes of its value."""
+    """A kind of value. `write(number)`: the command that makes item `number`; `raw`: bytes of its value or element."""
 
     write: object
     raw: int
+    # Items; 0: by size.
+    count: int = 0
+    # What counts the items: keys, or the elements of one large key.
+    counted: tuple = ("DBSIZE",)
+    group: str = "strings"
+
+    def raw_bytes(self):
+        return self.raw + (len(key(0)) if self.counted == ("DBSIZE",) else 0)
 
 
 def key(number):
@@ -336,16 +459,47 @@ def sized(size, *more):
     return Case(write, size)
 
 
+def small(command, raw, words):
+    """Many small containers, filled by one command each: `words(number)` follow the key."""
+    return Case(lambda number: encode(command, key(number), *words(number)), raw, 200_000, group="containers")
+
+
+def big(command, name, raw, words, counts, count=1_000_000):
+    """One large container, filled an element at a time."""
+    return Case(lambda number: encode(command, name, *words(number)), raw, count, (counts, name), "containers")
+
+
+def pairs(count, pair):
+    return [word for at in range(count) for word in pair(at)]
+
+
 CASES = {
     **{str(size): sized(size) for size in (3, 8, 32, 64, 100, 128, 200, 256, 700, 1024, 1500)},
     "integer": Case(lambda number: encode(b"SET", key(number), number * 7919), 8),
     "64+TTL": sized(64, b"EX", b"100000"),
+    "hash5": small("HSET", 5 * (6 + 11),
+                   lambda number: pairs(5, lambda at: (f"field{at}", f"value{number % 1_000_000:06}"))),
+    "hashbig": big("HSET", "bighash", 16 + 11,
+                   lambda number: (f"field:{number:010}", f"value{number % 1_000_000:06}"), "HLEN"),
+    "list10": small("RPUSH", 10 * 12, lambda number: [f"item{number + at:08}" for at in range(10)]),
+    "listbig": big("RPUSH", "biglist", 16, lambda number: [f"item{number:012}"], "LLEN"),
+    # Four bytes hold every number.
+    "set10int": small("SADD", 10 * 4, lambda number: [number + at * 31 for at in range(10)]),
+    "set10str": small("SADD", 10 * 12, lambda number: [f"member{number + at:06}" for at in range(10)]),
+    "setbig": big("SADD", "bigset", 16, lambda number: [f"member:{number:09}"], "SCARD"),
+    # A score is eight bytes.
+    "zset10": small("ZADD", 10 * (8 + 12),
+                    lambda number: pairs(10, lambda at: (number + at, f"member{number + at:06}"))),
+    "zsetbig": big("ZADD", "bigz", 8 + 16, lambda number: (number * 37 % 1_000_003, f"member:{number:09}"), "ZCARD"),
+    # The ID is sixteen bytes and the two values are two each; the field names are the same everywhere and not counted.
+    "stream": big("XADD", "stream", 16 + 2 * 2, lambda number: ("*", "temp", number % 100, "hum", number % 77), "XLEN",
+                  500_000),
 }
 
 
-def keys_of(case, options):
+def items_of(case, options):
     """Many enough that pages and segments do not matter, few enough for a small machine."""
-    return options.memory_keys or max(100_000, min(1_000_000, 200_000_000 // (case.raw + 100)))
+    return options.memory_keys or case.count or max(100_000, min(1_000_000, 200_000_000 // (case.raw + 100)))
 
 
 def steady_bytes(server):
@@ -362,39 +516,45 @@ def steady_bytes(server):
     return last
 
 
-def bytes_per_key(options, title, binary, case):
-    """(bytes per key above the raw ones, resident bytes of the empty server)."""
-    server, count = Server(title, binary, options.server_cpus, options), keys_of(case, options)
+def bytes_per_item(options, title, binary, case):
+    """(resident bytes per key or element, resident bytes of the empty server)."""
+    server, count = Server(title, binary, options.server_cpus, options), items_of(case, options)
     try:
         idle = steady_bytes(server)
         with Connection(server.port) as connection:
             connection.fill(case.write(number) for number in range(count))
-            found = connection.ask("DBSIZE")
+            found = connection.ask(*case.counted)
         if found != count:
-            raise RuntimeError(f"{title} holds {found} keys, not {count}")
-        return (steady_bytes(server) - idle) / count - len(key(0)) - case.raw, idle
+            raise RuntimeError(f"{title} holds {found} keys or elements, not {count}")
+        return (steady_bytes(server) - idle) / count, idle
     finally:
         server.end()
 
 
-def memory(options):
+def memory(options, names):
     titles = [title for title, _ in options.servers]
-    print("Resident bytes per key above the raw bytes of key (16) and value.\n")
-    head = ["value bytes", "keys"] + [title for title in titles] + [f"of {title}'s" for title in titles[1:]]
-    print_row(head)
-    print_row(["---"] + ["---:"] * (len(head) - 1))
+    whole = CASES[names[0]].group == "containers"
+    if whole:
+        print("Resident bytes per key (of 16 bytes) or, where one key holds all, per element; raw bytes are in them.\n")
+        head = ["value", "keys or elements", "per", "raw bytes"]
+    else:
+        print("Resident bytes per key above the raw bytes of key (16) and value.\n")
+        head = ["value bytes", "keys"]
+    print_row(head + titles + [f"of {title}'s" for title in titles[1:]])
+    print_row(["---"] + ["---:"] * (len(head) + 2 * len(titles) - 2))
     idle = {title: [] for title in titles}
-    for name in options.cases:
-        above = []
+    for name in names:
+        case, found = CASES[name], []
         for title, binary in options.servers:
-            extra, empty = bytes_per_key(options, title, binary, CASES[name])
-            above.append(extra)
+            resident, empty = bytes_per_item(options, title, binary, case)
+            found.append(resident if whole else resident - case.raw_bytes())
             idle[title].append(empty)
-            print(f"bench: memory {name} {title}: {extra:.1f}", file=sys.stderr, flush=True)
-        row = [name, f"{keys_of(CASES[name], options):,}"] + [f"{extra:.1f}" for extra in above]
-        print_row(row + [f"{above[0] / extra:.2f}" for extra in above[1:]])
+            print(f"bench: memory {name} {title}: {found[-1]:.1f}", file=sys.stderr, flush=True)
+        row = [name, f"{items_of(case, options):,}"]
+        row += ["key" if case.counted == ("DBSIZE",) else "element", case.raw_bytes()] if whole else []
+        print_row(row + [f"{each:.1f}" for each in found] + [f"{found[0] / each:.2f}" for each in found[1:]])
     medians = [statistics.median(idle[title]) for title in titles]
-    row = ["empty server, MB", ""] + [f"{value / 1e6:.1f}" for value in medians]
+    row = ["empty server, MB"] + [""] * (len(head) - 1) + [f"{value / 1e6:.1f}" for value in medians]
     print_row(row + [f"{medians[0] / value:.2f}" for value in medians[1:]])
     print()
 
@@ -420,12 +580,23 @@ def describe_machine(options):
     print(f"- date: {time.strftime('%Y-%m-%d', time.gmtime())}\n", flush=True)
 
 
-def pick(text, known, what):
-    names = [name for name in text.split(",") if name]
-    for name in names:
-        if name not in known:
-            fail(f"no such {what}: {name} (there are {', '.join(known)})")
-    return names
+def pick(asked, known, what):
+    """Names for a list of names and groups, each once."""
+    names = []
+    for word in filter(None, asked.split(",")):
+        if word == "all" or word in GROUPS:
+            names += [name for name in known if word in ("all", known[name].group) and name not in NAMED_ONLY]
+        elif word in known:
+            names.append(word)
+        else:
+            fail(f"no such {what}: {word} (there are all, {', '.join(GROUPS)}, {', '.join(known)})")
+    return list(dict.fromkeys(names))
+
+
+def tables(names, known):
+    """The names by group: a table each."""
+    by_group = [[name for name in names if known[name].group == group] for group in GROUPS]
+    return [table for table in by_group if table]
 
 
 def parse_options():
@@ -433,20 +604,21 @@ def parse_options():
     one_each = len(cores) > 1 and shutil.which("taskset")
     parser = argparse.ArgumentParser(prog="scripts/bench.sh", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     add = parser.add_argument
+    groups = f"a list of: all, {', '.join(GROUPS)},"
     add("--server", action="append", required=True, help="NAME=BINARY; the first is compared with the others")
     add("--bench", default="redis-benchmark", help="load generator")
     add("--mode", choices=["throughput", "memory", "all"], default="all", help="what to measure")
-    add("--families", default=DEFAULT_FAMILIES, help="also: SETNEW, PING")
+    add("--families", default="all", help=f"{groups} {', '.join(FAMILIES)}; {' and '.join(NAMED_ONLY)} are in no group")
     add("--depths", default="1,8,64", help="commands per pipeline")
     add("--rounds", type=int, default=3, help="measurements of each kind")
     add("--requests", type=int, default=0, help="per measurement; 0: by depth")
-    add("--keys", type=int, default=200_000, help="keys that are there")
+    add("--keys", type=int, default=0, help="keys that are there or made, also the range of members; 0: by family")
     add("--clients", type=int, default=50, help="connections")
     add("--shards", type=int, default=1, help="shards of perigee")
     add("--server-cpus", default=str(cores[0]) if one_each else "", help="as taskset takes them; empty: any")
     add("--client-cpus", default=str(cores[1]) if one_each else "", help="as taskset takes them; empty: any")
-    add("--cases", default=",".join(CASES), help="values of the memory mode")
-    add("--memory-keys", type=int, default=0, help="keys of the memory mode; 0: by size")
+    add("--cases", default="all", help=f"values of the memory mode; {groups} {', '.join(CASES)}")
+    add("--memory-keys", type=int, default=0, help="keys (or elements) of the memory mode; 0: by case")
     options = parser.parse_args()
     options.servers = [tuple(server.split("=", 1)) for server in options.server]
     for server in options.servers:
@@ -456,6 +628,8 @@ def parse_options():
         fail("every server needs a name of its own")
     options.families = pick(options.families, FAMILIES, "family")
     options.cases = pick(options.cases, CASES, "case")
+    if 0 < options.keys < 1000:
+        fail("fewer than 1000 keys: too few to draw members from")
     options.depths = [int(depth) for depth in options.depths.split(",")]
     return options
 
@@ -467,9 +641,11 @@ def main():
     describe_machine(options)
     try:
         if options.mode in ("throughput", "all"):
-            throughput(options)
+            for names in tables(options.families, FAMILIES):
+                throughput(options, names)
         if options.mode in ("memory", "all"):
-            memory(options)
+            for names in tables(options.cases, CASES):
+                memory(options, names)
     except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
         fail(error)
 

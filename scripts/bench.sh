@@ -7,6 +7,7 @@
 #   scripts/bench.sh                                             everything, beside redis-server
 #   scripts/bench.sh --mode throughput --families GET,SET --depths 1,64
 #   scripts/bench.sh --mode memory --cases 8,64
+#   scripts/bench.sh --families containers --cases containers    lists, hashes, sets, sorted sets, streams and others
 #   VALKEY_BIN=.../valkey-server BENCH_BIN=.../valkey-benchmark scripts/bench.sh
 #
 # Environment: REDIS_BIN (default: redis-server of the PATH; empty: leave it out), VALKEY_BIN (default: none),
