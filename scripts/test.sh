@@ -6,8 +6,9 @@
 #   scripts/test.sh            everything
 #   scripts/test.sh wire diff  only these steps
 #
-# On Debian what is missing is installed by apt (as root, or by sudo). Settings: PERIGEE_REDIS (a redis-server to
-# compare with), PERIGEE_DIFF_OPTIONAL=1 (do without one), SUITE (see scripts/tcl.sh), CARGO_TARGET_DIR.
+# On Debian what is missing is installed by apt (as root, or by sudo). Settings: PERIGEE_REDIS (a redis-server 8.0 to
+# compare with, else scripts/reference.sh builds one), PERIGEE_DIFF_OPTIONAL=1 (do without one), SUITE (see
+# scripts/tcl.sh), CARGO_TARGET_DIR.
 #
 # The last line says how many tests passed and failed: `N passed, N failed`.
 set -u
@@ -43,6 +44,15 @@ need_redis() {
     export RUNLEVEL
     # shellcheck disable=SC2086
     install $missing || echo "could not install $missing"
+}
+
+# The version that the differential tests compare with; distributions have older ones.
+need_reference() {
+    [ -n "${PERIGEE_REDIS:-}" ] && return
+    command -v curl >/dev/null || command -v wget >/dev/null || install curl ca-certificates
+    say "redis-server to compare with"
+    PERIGEE_REDIS=$(scripts/reference.sh) && export PERIGEE_REDIS
+    echo "${PERIGEE_REDIS:-could not be built}"
 }
 
 # one NAME COMMAND...: a check that counts as one test.
@@ -88,7 +98,7 @@ run_step() {
     wire) tests wire cargo test --test wire ;;
     sweep) tests sweep cargo test --test sweep ;;
     diff)
-        need_redis
+        need_reference
         tests diff cargo test --test diff
         ;;
     clients)
