@@ -2,17 +2,23 @@
 //! follows from the length by the allocator's classes.
 //!
 //! ```text
-//! [length u32][bytes ...]
+//! [length u32][bytes ...]                        shorter ones
+//! [LONG u32][0 u32][length u64][bytes ...]       from LONG bytes on
 //! ```
-//! Must stay true: a buffer is allocated with exactly `size_class(HEAD_BYTES + length)`; an empty one has none.
+//! Must stay true: a buffer is allocated with exactly `size_class(head_bytes(length) + length)`; an empty one has none.
 use std::ptr::NonNull;
 
 use super::{arena, size_class};
 use crate::ds::packed::PackedBytes;
 
-const HEAD_BYTES: usize = 4;
+/// Length from which a buffer has a long head. Tests have it low, so that they see both.
+const LONG: usize = if cfg!(test) { 1_500 } else { u32::MAX as usize };
 
-/// Owned bytes, up to 4 GiB.
+const fn head_bytes(len: usize) -> usize {
+    if len < LONG { 4 } else { 16 }
+}
+
+/// Owned bytes.
 #[derive(Default)]
 pub struct ThinBytes(Option<NonNull<u8>>);
 
@@ -22,16 +28,28 @@ unsafe impl Send for ThinBytes {}
 unsafe impl Sync for ThinBytes {}
 
 const fn room(len: usize) -> usize {
-    size_class(HEAD_BYTES + len)
+    size_class(head_bytes(len) + len)
 }
 
 /// A buffer for `len` bytes, its length written, its bytes not.
 fn allocate(len: usize) -> NonNull<u8> {
-    let stored = u32::try_from(len).expect("a packed buffer stays below 4 GiB");
-    let at = arena::take(HEAD_BYTES + len);
+    let at = arena::take(head_bytes(len) + len);
     // SAFETY: room for head and bytes was just taken, and it is aligned to 8.
-    unsafe { at.cast::<u32>().write(stored) };
+    unsafe { write_len(at, len) };
     at
+}
+
+/// # Safety
+/// `at` has room for the head of a buffer of `len` bytes.
+#[inline]
+unsafe fn write_len(at: NonNull<u8>, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        at.cast::<u32>().write(len.min(LONG) as u32);
+        if len >= LONG {
+            at.cast::<u64>().add(1).write(len as u64);
+        }
+    }
 }
 
 impl ThinBytes {
@@ -43,8 +61,14 @@ impl ThinBytes {
     /// Number of bytes.
     #[inline]
     pub fn len(&self) -> usize {
-        // SAFETY: a buffer starts with its length.
-        self.0.map_or(0, |at| unsafe { at.cast::<u32>().read() as usize })
+        let Some(at) = self.0 else { return 0 };
+        // SAFETY: a buffer starts with its length, a long one's stands behind the mark.
+        unsafe {
+            match at.cast::<u32>().read() as usize {
+                LONG => at.cast::<u64>().add(1).read() as usize,
+                len => len,
+            }
+        }
     }
 
     /// Whether there is no byte.
@@ -81,7 +105,7 @@ impl ThinBytes {
         let old = self.bytes();
         // SAFETY: `keep + tail` is at most both lengths, and the buffers do not overlap.
         unsafe {
-            let (from, to) = (old.as_ptr(), next.as_ptr().add(HEAD_BYTES));
+            let (from, to) = (old.as_ptr(), next.as_ptr().add(head_bytes(len)));
             to.copy_from_nonoverlapping(from, keep);
             to.add(len - tail).copy_from_nonoverlapping(from.add(old.len() - tail), tail);
         }
@@ -94,7 +118,10 @@ impl PackedBytes for ThinBytes {
     fn bytes(&self) -> &[u8] {
         match self.0 {
             // SAFETY: the bytes behind the head are ours and written.
-            Some(at) => unsafe { std::slice::from_raw_parts(at.as_ptr().add(HEAD_BYTES), self.len()) },
+            Some(at) => unsafe {
+                let len = self.len();
+                std::slice::from_raw_parts(at.as_ptr().add(head_bytes(len)), len)
+            },
             None => &[],
         }
     }
@@ -103,7 +130,10 @@ impl PackedBytes for ThinBytes {
     fn bytes_mut(&mut self) -> &mut [u8] {
         match self.0 {
             // SAFETY: as in `bytes`, borrowed exclusively.
-            Some(at) => unsafe { std::slice::from_raw_parts_mut(at.as_ptr().add(HEAD_BYTES), self.len()) },
+            Some(at) => unsafe {
+                let len = self.len();
+                std::slice::from_raw_parts_mut(at.as_ptr().add(head_bytes(len)), len)
+            },
             None => &mut [],
         }
     }
@@ -112,15 +142,16 @@ impl PackedBytes for ThinBytes {
         let old = self.len();
         let tail = old.checked_sub(at + remove).expect("a splice within the bytes");
         let len = at + insert.len() + tail;
-        if len == 0 || self.0.is_none() || room(len) != room(old) {
+        let same_head = head_bytes(len) == head_bytes(old);
+        if len == 0 || self.0.is_none() || !same_head || room(len) != room(old) {
             self.resized(len, at, tail);
         } else if let Some(start) = self.0 {
             // SAFETY: the room is that of both lengths; `tail` bytes end at `old` and will end at `len`.
             // Checked by: `thin_model` (proptest, Miri).
             unsafe {
-                let bytes = start.as_ptr().add(HEAD_BYTES);
+                let bytes = start.as_ptr().add(head_bytes(len));
                 std::ptr::copy(bytes.add(old - tail), bytes.add(len - tail), tail);
-                start.cast::<u32>().write(len as u32);
+                write_len(start, len);
             }
         }
         self.bytes_mut()[at..at + insert.len()].copy_from_slice(insert);
@@ -151,7 +182,7 @@ impl Drop for ThinBytes {
     fn drop(&mut self) {
         if let Some(at) = self.0 {
             // SAFETY: we own the buffer, and its size follows from its length.
-            unsafe { arena::give(at, HEAD_BYTES + self.len()) };
+            unsafe { arena::give(at, head_bytes(self.len()) + self.len()) };
         }
     }
 }

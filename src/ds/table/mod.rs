@@ -13,7 +13,7 @@
 //!   over buckets finds records;
 //! - every deadline is in the index (`due.rs`); without deadlines there is no index.
 //!
-//! A bucket stays below 4 GiB, and so must the records that fall into one together.
+//! Keys and values stay below 4 GiB each.
 mod bucket;
 mod check;
 mod due;

@@ -67,7 +67,7 @@ pub(super) fn put_len(out: &mut impl Extend<u8>, len: usize, literal_max: u8, fl
         let [a, b] = short.to_le_bytes();
         out.extend([(literal_max + 1) | flags, a, b]);
     } else {
-        // A bucket, and so every length in it, stays below 4 GiB: `ThinBytes` refuses more.
+        // Keys and values are strings of clients, which stay below 4 GiB.
         let [a, b, c, d] = (len as u32).to_le_bytes();
         out.extend([(literal_max + 2) | flags, a, b, c, d]);
     }

@@ -12,8 +12,7 @@ pub const TWICE: &str = "an element that stands there twice";
 /// Refusal of elements that should come in pairs or triples, and do not.
 pub const UNEVEN: &str = "a packed value that ends within an entry";
 
-/// Bytes that an element of a container or a packed blob may have. Servers keep their blobs below that, too, and
-/// buckets of tables must stay below 4 GiB.
+/// Bytes that an element of a container or a packed blob may have. Servers keep their blobs below that, too.
 pub const BYTES_MAX: usize = 1 << 30;
 
 /// Writes an element as a string.
