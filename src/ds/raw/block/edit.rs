@@ -233,6 +233,9 @@ impl<'a> BlockMut<'a> {
     }
 }
 
+/// Bytes from which packed values that are edited get room to spare.
+const SLACK_FROM: usize = 512;
+
 impl BlockRef<'_> {
     /// A block like this one whose packed bytes are `parts` in a row, `len` together.
     fn spliced(self, packing: Packing, parts: [&[u8]; 3], len: usize) -> Block {
@@ -249,11 +252,15 @@ impl BlockRef<'_> {
         }
         let value_at = self.value_at();
         let front = value_at as usize - self.0.as_ptr() as usize;
+        // What is edited at this size mostly goes on growing or shrinking, and moving it costs more the longer it is.
+        let slack = if len >= SLACK_FROM { MARK_SLACK } else { 0 };
+        let head = (self.head() & !MARK_SLACK) | slack;
         // SAFETY: every write stays inside the `front + packed_bytes(len)` bytes that are taken; the front is this
-        // block's, whose key and marks stay. Checked by: `splices` (proptest, Miri).
+        // block's, but for the slack mark, which is the new block's own. Checked by: `splices` (proptest, Miri).
         unsafe {
-            let start = arena::take(room_for(front + packed_bytes(len), self.head()));
+            let start = arena::take(room_for(front + packed_bytes(len), head));
             start.as_ptr().copy_from_nonoverlapping(self.0.as_ptr(), front);
+            start.as_ptr().cast::<u32>().write(head);
             let at = start.as_ptr().add(front);
             at.write(packing as u8);
             let mut at = put_code(at.add(1), len);
