@@ -176,8 +176,9 @@ impl<'a> Probe<'a> {
 
     /// Whether the end of the element is found anywhere in `bytes`. `false`: the element is not among them.
     pub(super) fn may_be_in(&self, bytes: &[u8]) -> bool {
-        // Up to sixteen bytes are looked for many places at a time.
-        const NEEDLE_BYTES_MAX: usize = 16;
+        // Few bytes are looked for many places at a time, and elements mostly differ in their last ones: more of them
+        // would only bring in what all have in common.
+        const NEEDLE_BYTES_MAX: usize = 8;
         const NEEDLE_BYTES_MIN: usize = 4;
         let body = if self.int.is_some() { &self.lead[..usize::from(self.lead_len)] } else { self.text };
         let needle = &body[body.len().saturating_sub(NEEDLE_BYTES_MAX)..];

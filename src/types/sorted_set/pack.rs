@@ -131,7 +131,18 @@ fn place(pack: Listpack<'_>, score: f64, member: &[u8]) -> usize {
         Some(last) if !is_before(last, score, member) => {}
         _ => return pack.end(),
     }
-    pairs(pack).find(|pair| !is_before(*pair, score, member)).map_or(pack.end(), |(at, ..)| at)
+    // Members are looked at only where scores are equal.
+    let mut at = listpack::HEAD_BYTES;
+    while at < pack.end() {
+        let score_at = pack.skip(at, 1);
+        let here = pack.get(score_at);
+        let own = score_of(here);
+        if own > score || own == score && !is_before((at, pack.get(at), here), score, member) {
+            break;
+        }
+        at = pack.skip(score_at, 1);
+    }
+    at
 }
 
 /// Puts a member that is not there yet in its place.
