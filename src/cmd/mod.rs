@@ -2,6 +2,7 @@
 pub mod bitmap;
 pub mod cx;
 pub mod docs;
+mod element;
 pub mod generic;
 pub mod geo;
 pub mod hash;

@@ -117,6 +117,22 @@ impl<'a> Args<'a> {
         num::parse_i64(self.bytes()?).ok_or(Error::NotInteger)
     }
 
+    /// The next argument as a number of at least `min`, which is not negative; `refusal` is the text for any other.
+    pub fn int_from(&mut self, min: i64, refusal: &'static str) -> Result<usize, Error> {
+        match num::parse_i64(self.bytes()?) {
+            Some(number) if number >= min => Ok(usize::try_from(number).unwrap_or(usize::MAX)),
+            _ => Err(Error::err(refusal)),
+        }
+    }
+
+    /// The next argument as an integer whose distance from zero is one too; that is any but the lowest.
+    pub fn signed(&mut self) -> Result<i64, Error> {
+        match self.int()? {
+            i64::MIN => Err(Error::not_between(-i64::MAX, i64::MAX)),
+            number => Ok(number),
+        }
+    }
+
     /// The next argument, when it equals `word` in any case; else the cursor stays.
     #[inline]
     pub fn keyword(&mut self, word: &str) -> bool {

@@ -46,6 +46,11 @@ impl Error {
         Error::line(format!("ERR {text}"))
     }
 
+    /// A number outside a range, both of whose ends are allowed.
+    pub fn not_between(min: i64, max: i64) -> Error {
+        Error::err(format_args!("value is out of range, value must between {min} and {max}"))
+    }
+
     /// An error that says its own code. Line breaks become spaces.
     pub fn line(text: String) -> Error {
         Error::Text(Cow::Owned(if text.contains(['\r', '\n']) {

@@ -108,8 +108,7 @@ fn rename_key(cx: &mut WriteCx<'_>, args: &mut Args<'_>, only_new: bool) -> Resu
 fn database(cx: &WriteCx<'_>, arg: &[u8]) -> Result<u32, Error> {
     let index = int_arg(arg)?;
     if i32::try_from(index).is_err() {
-        let (min, max) = (i32::MIN, i32::MAX);
-        return Err(Error::err(format_args!("value is out of range, value must between {min} and {max}")));
+        return Err(Error::not_between(i32::MIN.into(), i32::MAX.into()));
     }
     db_index(&cx.host.settings(), arg, Error::NotInteger)
 }

@@ -10,6 +10,7 @@ use crate::base::glob;
 use crate::base::hash::PREFIX_BITS;
 use crate::base::num;
 use crate::cmd::cx::{Met, ReadCx, ReadStores};
+use crate::cmd::element::put_walk;
 use crate::cmd::spec::Done;
 use crate::ds::raw::block::BlockRef;
 use crate::ds::raw::dash::ScanAt;
@@ -177,11 +178,7 @@ pub fn scan(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         let goes_on = at.is_none() && next != 0 && visited < filter.names.count;
         cursor = if goes_on { Cursor::from_number(next, shards) } else { None };
     }
-    out.insert_at(mark, |out| {
-        out.array(2);
-        out.bulk(itoa::Buffer::new().format(next).as_bytes());
-        out.array(found);
-    });
+    put_walk(out, mark, next, found);
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use crate::cmd::cx::{ReadCx, WriteCx};
+use crate::cmd::element::put_element;
 use crate::cmd::spec::Done;
 use crate::ds::list::Side;
 use crate::ds::listpack::Element;
@@ -352,8 +353,7 @@ fn reply(keys: &mut impl Keys, elements: &Elements, get: &[Pattern<'_>], out: &m
         }
         for pattern in get {
             pattern.look(keys, text, &mut name, |found| match found {
-                Some(Element::Int(int)) => out.bulk_int(int),
-                Some(Element::Bytes(text)) => out.bulk(text),
+                Some(element) => put_element(out, element),
                 None => out.null(),
             });
         }

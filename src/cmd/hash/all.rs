@@ -1,6 +1,7 @@
 //! Whole hashes: HGETALL, HKEYS, HVALS.
-use super::{look, reply};
+use super::look;
 use crate::cmd::cx::ReadCx;
+use crate::cmd::element::put_element;
 use crate::cmd::spec::Done;
 use crate::types::hash::Field;
 use crate::wire::{Args, Out};
@@ -32,17 +33,17 @@ fn each(
 /// HGETALL key
 pub fn hgetall(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     each(cx, args, out, Out::map, |out, field| {
-        reply(out, field.name);
-        reply(out, field.value);
+        put_element(out, field.name);
+        put_element(out, field.value);
     })
 }
 
 /// HKEYS key
 pub fn hkeys(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    each(cx, args, out, Out::array, |out, field| reply(out, field.name))
+    each(cx, args, out, Out::array, |out, field| put_element(out, field.name))
 }
 
 /// HVALS key
 pub fn hvals(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    each(cx, args, out, Out::array, |out, field| reply(out, field.value))
+    each(cx, args, out, Out::array, |out, field| put_element(out, field.value))
 }

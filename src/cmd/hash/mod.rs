@@ -10,7 +10,7 @@ use super::cx::{Met, ReadCx, WriteCx};
 use super::spec::keys::{LOOK, READ, READ_UPDATE, UPDATE};
 use super::spec::{Group::Hash as H, KeyPart, Spec, flag, key};
 use crate::base::num;
-use crate::ds::listpack::Element;
+use crate::cmd::element::put_element;
 use crate::types::hash::{Field, HashMut, HashRef};
 use crate::wire::{Args, Error, Key, Out};
 
@@ -214,20 +214,11 @@ fn change<T>(
     })
 }
 
-/// Writes an element as a reply.
-#[inline]
-fn reply(out: &mut Out, element: Element<'_>) {
-    match element {
-        Element::Bytes(text) => out.bulk(text),
-        Element::Int(int) => out.bulk_int(int),
-    }
-}
-
 /// Writes a field's value as a reply, null when there is no field.
 #[inline]
 fn reply_value(out: &mut Out, field: Option<Field<'_>>) {
     match field {
-        Some(field) => reply(out, field.value),
+        Some(field) => put_element(out, field.value),
         None => out.null(),
     }
 }

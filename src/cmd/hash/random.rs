@@ -1,6 +1,7 @@
 //! HRANDFIELD.
-use super::{look, reply};
+use super::look;
 use crate::cmd::cx::{Met, ReadCx};
+use crate::cmd::element::put_element;
 use crate::cmd::spec::Done;
 use crate::types::hash::{Field, HashRef};
 use crate::wire::{Args, Error, Key, Out, Protocol};
@@ -23,14 +24,7 @@ pub fn hrandfield(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     if args.is_done() {
         return one(cx, key, out);
     }
-    let count = args.int()?;
-    if count == i64::MIN {
-        return Err(Error::err(format_args!(
-            "value is out of range, value must between {} and {}",
-            -i64::MAX,
-            i64::MAX
-        )));
-    }
+    let count = args.signed()?;
     let with_values = match args.left() {
         0 => false,
         1 if args.keyword("WITHVALUES") => true,
@@ -61,7 +55,7 @@ fn one(cx: &ReadCx<'_>, key: Key<'_>, out: &mut Out) -> Done {
         });
     }
     match picked {
-        Some(field) => reply(out, field.name),
+        Some(field) => put_element(out, field.name),
         None => out.null(),
     }
     Ok(())
@@ -82,9 +76,9 @@ impl Writer {
         if self.with_values && out.protocol == Protocol::Resp3 {
             out.array(2);
         }
-        reply(out, field.name);
+        put_element(out, field.name);
         if self.with_values {
-            reply(out, field.value);
+            put_element(out, field.value);
         }
     }
 

@@ -1,25 +1,20 @@
 //! HSCAN: walking the fields of a hash in many calls.
 //!
 //! Must stay true: a field that is there throughout a whole walk is returned at least once.
-use super::{look, reply};
+use super::look;
 use crate::base::num;
 use crate::cmd::cx::ReadCx;
+use crate::cmd::element::{put_element, put_walk};
 use crate::cmd::generic::ElementFilter;
 use crate::cmd::spec::Done;
 use crate::wire::{Args, Error, Out};
-
-fn head(out: &mut Out, cursor: u64, elements: usize) {
-    out.array(2);
-    out.bulk(itoa::Buffer::new().format(cursor).as_bytes());
-    out.array(elements);
-}
 
 /// HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]
 pub fn hscan(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let key = args.key()?;
     let cursor = num::parse_scan_cursor(args.bytes()?).ok_or(Error::Cursor)?;
     let Some(hash) = look(cx, key)? else {
-        head(out, 0, 0);
+        put_walk(out, out.mark(), 0, 0);
         return Ok(());
     };
     let (mut filter, mut with_values) = (ElementFilter::ALL, true);
@@ -35,13 +30,13 @@ pub fn hscan(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         if field.is_due(cx.now.ms) || !field.name.with_text(|name| filter.accepts(name)) {
             return;
         }
-        reply(out, field.name);
+        put_element(out, field.name);
         elements += 1;
         if with_values {
-            reply(out, field.value);
+            put_element(out, field.value);
             elements += 1;
         }
     });
-    out.insert_at(mark, |out| head(out, next, elements));
+    put_walk(out, mark, next, elements);
     Ok(())
 }

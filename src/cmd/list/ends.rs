@@ -1,6 +1,7 @@
 //! At the ends of a list: pushing and popping.
-use super::{number_from, reply, side};
+use super::side;
 use crate::cmd::cx::WriteCx;
+use crate::cmd::element::put_element;
 use crate::cmd::spec::Done;
 use crate::ds::list::Side;
 use crate::store::edit::Editor;
@@ -56,7 +57,7 @@ fn pop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out, side: Side, com
     let key = args.key()?;
     if args.is_done() {
         return cx.edit(key, |editor| {
-            if ListMut::of(editor)?.pop(side, |element| reply(out, element)).is_none() {
+            if ListMut::of(editor)?.pop(side, |element| put_element(out, element)).is_none() {
                 out.null();
             }
             Ok(())
@@ -65,7 +66,7 @@ fn pop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out, side: Side, com
     if args.left() > 1 {
         return Err(Error::Arity(command));
     }
-    let count = number_from(args, 0, "value is out of range, must be positive")?;
+    let count = args.int_from(0, "value is out of range, must be positive")?;
     cx.edit(key, |editor| {
         if ListMut::of(editor)?.view().is_some() {
             pop_some(editor, count, side, out)
@@ -84,7 +85,7 @@ fn pop_some(editor: &mut Editor<'_>, count: usize, side: Side, out: &mut Out) ->
     out.array(count);
     let first = if side == Side::Front { 0 } else { len.saturating_sub(1) };
     if let Some(view) = list.view() {
-        view.for_some(first, count, side, |element| reply(out, element));
+        view.for_some(first, count, side, |element| put_element(out, element));
     }
     list.keep(if side == Side::Front { count } else { 0 }, len - count);
     Ok(())
@@ -92,7 +93,7 @@ fn pop_some(editor: &mut Editor<'_>, count: usize, side: Side, out: &mut Out) ->
 
 /// LMPOP numkeys key [key ...] LEFT|RIGHT [COUNT count]
 pub fn lmpop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    let keys = number_from(args, 1, "numkeys should be greater than 0")?;
+    let keys = args.int_from(1, "numkeys should be greater than 0")?;
     if keys >= args.left() {
         return Err(Error::Syntax);
     }
@@ -103,7 +104,7 @@ pub fn lmpop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         if count.is_some() || args.left() < 2 || !args.keyword("COUNT") {
             return Err(Error::Syntax);
         }
-        count = Some(number_from(args, 1, "count should be greater than 0")?);
+        count = Some(args.int_from(1, "count should be greater than 0")?);
     }
     for key in keys {
         let Some(block) = cx.find(key) else { continue };

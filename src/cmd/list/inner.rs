@@ -1,5 +1,5 @@
 //! Changes inside a list.
-use super::{places, signed};
+use super::places;
 use crate::cmd::cx::WriteCx;
 use crate::cmd::spec::Done;
 use crate::ds::list::Side;
@@ -50,7 +50,7 @@ pub fn linsert(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
 
 /// LREM key count element
 pub fn lrem(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    let (key, count, text) = (args.key()?, signed(args)?, args.bytes()?);
+    let (key, count, text) = (args.key()?, args.signed()?, args.bytes()?);
     let (from, max) = match count {
         0 => (Side::Front, usize::MAX),
         ..0 => (Side::Back, usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX)),

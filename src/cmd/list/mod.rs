@@ -6,11 +6,9 @@ mod read;
 
 use super::spec::keys::{LOOK, READ, UPDATE};
 use super::spec::{Group::List as L, KeyPart, Spec, flag, key, key_count};
-use crate::base::num;
 use crate::ds::list::Side;
-use crate::ds::listpack::Element;
 use crate::wire::args::option_word;
-use crate::wire::{Args, Error, Out};
+use crate::wire::{Args, Error};
 
 const INSERT: &[KeyPart] = &[key("RW insert", 1)];
 const DELETE: &[KeyPart] = &[key("RW delete", 1)];
@@ -99,15 +97,6 @@ pub const COMMANDS: &[Spec] = &[
         .with(flag::DENYOOM),
 ];
 
-/// Writes an element as a reply.
-#[inline]
-fn reply(out: &mut Out, element: Element<'_>) {
-    match element {
-        Element::Bytes(text) => out.bulk(text),
-        Element::Int(int) => out.bulk_int(int),
-    }
-}
-
 /// `LEFT` or `RIGHT` at the cursor.
 fn side(args: &mut Args<'_>) -> Result<Side, Error> {
     const LEFT: u64 = option_word(b"LEFT");
@@ -119,26 +108,6 @@ fn side(args: &mut Args<'_>) -> Result<Side, Error> {
     };
     args.skip();
     Ok(side)
-}
-
-/// The next argument as a number of at least `min`; `refusal` says what is wrong with any other.
-fn number_from(args: &mut Args<'_>, min: i64, refusal: &'static str) -> Result<usize, Error> {
-    match num::parse_i64(args.bytes()?) {
-        Some(number) if number >= min => Ok(usize::try_from(number).unwrap_or(usize::MAX)),
-        _ => Err(Error::err(refusal)),
-    }
-}
-
-/// A number whose distance from zero is one too; that is any but the lowest.
-fn signed(args: &mut Args<'_>) -> Result<i64, Error> {
-    match args.int()? {
-        i64::MIN => Err(Error::err(format_args!(
-            "value is out of range, value must between {} and {}",
-            -i64::MAX,
-            i64::MAX
-        ))),
-        number => Ok(number),
-    }
 }
 
 /// First place and number of places that `start` and `stop` mean in a list of `len`, negative ones counted from the

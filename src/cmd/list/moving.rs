@@ -1,8 +1,9 @@
 //! Moving an element from list to list.
 //!
 //! Must stay true: nothing changes before both keys are known to be lists.
-use super::{reply, side};
+use super::side;
 use crate::cmd::cx::WriteCx;
+use crate::cmd::element::put_element;
 use crate::cmd::spec::Done;
 use crate::ds::list::Side;
 use crate::types::list::{ListMut, ListRef};
@@ -29,7 +30,7 @@ fn move_element(
 ) -> Done {
     if source.bytes == destination.bytes {
         return cx.edit(source, |editor| {
-            if ListMut::of(editor)?.rotate(from, to, |element| reply(out, element)).is_none() {
+            if ListMut::of(editor)?.rotate(from, to, |element| put_element(out, element)).is_none() {
                 out.null();
             }
             Ok(())

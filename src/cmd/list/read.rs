@@ -1,8 +1,9 @@
 //! Reading lists.
 use std::ops::ControlFlow;
 
-use super::{number_from, places, reply, signed};
+use super::places;
 use crate::cmd::cx::ReadCx;
+use crate::cmd::element::put_element;
 use crate::cmd::spec::Done;
 use crate::ds::list::Side;
 use crate::ds::listpack::Element;
@@ -25,7 +26,7 @@ pub fn llen(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
 /// LINDEX key index. The index is looked at only when there is a list.
 pub fn lindex(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let found = match list(cx, args.key()?)? {
-        Some(list) => list.get(args.int()?, |element| reply(out, element)),
+        Some(list) => list.get(args.int()?, |element| put_element(out, element)),
         None => None,
     };
     if found.is_none() {
@@ -43,7 +44,7 @@ pub fn lrange(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     };
     let (first, count) = places(start, stop, list.len());
     out.array(count);
-    list.for_some(first, count, Side::Front, |element| reply(out, element));
+    list.for_some(first, count, Side::Front, |element| put_element(out, element));
     Ok(())
 }
 
@@ -69,9 +70,9 @@ fn wanted(args: &mut Args<'_>) -> Result<Wanted, Error> {
         args.skip();
         match option {
             _ if args.is_done() => return Err(Error::Syntax),
-            RANK => rank = signed(args)?,
-            COUNT => count = Some(number_from(args, 0, "COUNT can't be negative")?),
-            MAXLEN => looks = number_from(args, 0, "MAXLEN can't be negative")?,
+            RANK => rank = args.signed()?,
+            COUNT => count = Some(args.int_from(0, "COUNT can't be negative")?),
+            MAXLEN => looks = args.int_from(0, "MAXLEN can't be negative")?,
             _ => return Err(Error::Syntax),
         }
         if rank == 0 {

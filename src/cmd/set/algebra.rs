@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 use smallvec::SmallVec;
 
 use super::members::set_at;
-use super::put_member;
 use crate::cmd::cx::{ReadCx, WriteCx};
+use crate::cmd::element::put_element;
 use crate::cmd::spec::Done;
 use crate::ds::listpack::Element;
 use crate::store::db::Ttl;
@@ -38,7 +38,7 @@ fn all<'a>(sources: &[Option<SetRef<'a>>]) -> Sets<'a> {
 fn reply_members(out: &mut Out, visit: impl FnOnce(&mut dyn FnMut(Element<'_>))) {
     let (mark, mut count) = (out.mark(), 0);
     visit(&mut |member| {
-        put_member(out, member);
+        put_element(out, member);
         count += 1;
     });
     out.insert_at(mark, |out| out.set(count));
@@ -76,8 +76,7 @@ pub fn sdiff(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
 
 /// SINTERCARD numkeys key [key ...] [LIMIT limit]
 pub fn sintercard(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    let numkeys = args.int().ok().and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
-    let numkeys = numkeys.ok_or_else(|| Error::err("numkeys should be greater than 0"))?;
+    let numkeys = args.int_from(1, "numkeys should be greater than 0")?;
     if numkeys > args.left() {
         return Err(Error::err("Number of keys can't be greater than number of args"));
     }
@@ -100,8 +99,7 @@ fn limit_option(args: &mut Args<'_>) -> Result<usize, Error> {
         if !args.keyword("LIMIT") || args.is_done() {
             return Err(Error::Syntax);
         }
-        let number = args.int().ok().and_then(|n| usize::try_from(n).ok());
-        limit = number.ok_or_else(|| Error::err("LIMIT can't be negative"))?;
+        limit = args.int_from(0, "LIMIT can't be negative")?;
     }
     Ok(limit)
 }

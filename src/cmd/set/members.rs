@@ -1,7 +1,7 @@
 //! Members: adding, removing, moving, looking for and listing them.
-use super::put_member;
 use crate::base::num;
 use crate::cmd::cx::{ReadCx, WriteCx};
+use crate::cmd::element::{put_element, put_walk};
 use crate::cmd::generic::ElementFilter;
 use crate::cmd::spec::Done;
 use crate::types::set::{SetMut, SetRef};
@@ -59,7 +59,7 @@ pub fn smembers(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let set = set_at(cx, args.key()?)?;
     out.set(set.map_or(0, SetRef::len));
     if let Some(set) = set {
-        set.for_each(&mut |member| put_member(out, member));
+        set.for_each(&mut |member| put_element(out, member));
     }
     Ok(())
 }
@@ -87,23 +87,17 @@ pub fn sscan(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let key = args.key()?;
     let cursor = num::parse_scan_cursor(args.bytes()?).ok_or(Error::Cursor)?;
     let Some(set) = set_at(cx, key)? else {
-        out.array(2);
-        out.bulk(b"0");
-        out.array(0);
+        put_walk(out, out.mark(), 0, 0);
         return Ok(());
     };
     let filter = ElementFilter::parse(args)?;
     let (mark, mut found) = (out.mark(), 0);
     let next = set.scan(cursor, filter.count, &mut |member| {
         if member.with_text(|name| filter.accepts(name)) {
-            put_member(out, member);
+            put_element(out, member);
             found += 1;
         }
     });
-    out.insert_at(mark, |out| {
-        out.array(2);
-        out.bulk(itoa::Buffer::new().format(next).as_bytes());
-        out.array(found);
-    });
+    put_walk(out, mark, next, found);
     Ok(())
 }

@@ -4,8 +4,6 @@ mod members;
 mod random;
 
 use super::spec::{Group::Set as S, KeyPart, Spec, flag, key, key_count, key_range, keys};
-use crate::ds::listpack::Element;
-use crate::wire::Out;
 
 /// A result and its sources.
 const STORE: &[KeyPart] = &[key("OW update", 1), key_range("RO access", 2, -1, 1)];
@@ -104,12 +102,3 @@ pub const COMMANDS: &[Spec] = &[
         .keys(STORE)
         .with(flag::DENYOOM),
 ];
-
-/// Writes a member.
-#[inline]
-fn put_member(out: &mut Out, member: Element<'_>) {
-    match member {
-        Element::Bytes(text) => out.bulk(text),
-        Element::Int(int) => out.bulk_int(int),
-    }
-}

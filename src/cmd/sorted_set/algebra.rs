@@ -3,9 +3,10 @@
 //! Must stay true: every key is looked at before options are read, so that one of another type is the first mistake.
 use smallvec::SmallVec;
 
-use super::{limits_for, put_head, put_member, put_scored, put_whole};
+use super::{limits_for, put_head, put_scored, put_whole};
 use crate::base::num;
 use crate::cmd::cx::{ReadCx, WriteCx};
+use crate::cmd::element::put_element;
 use crate::cmd::spec::Done;
 use crate::ds::raw::block::BlockRef;
 use crate::types::sorted_set::NewSortedSet;
@@ -145,7 +146,7 @@ fn reply(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out, form: Form) -> Don
         if options.with_scores {
             put_scored(out, member, score);
         } else {
-            put_member(out, member);
+            put_element(out, member);
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ pub(super) use add::add_pairs;
 
 use super::cx::{ReadCx, WriteCx};
 use super::spec::{Group::SortedSet as S, KeyPart, Spec, flag, key, key_count, keys};
+use crate::cmd::element::put_element;
 use crate::ds::listpack::Element;
 use crate::store::db::Ttl;
 use crate::types::sorted_set::{Limits, NewSortedSet, SortedSetRef};
@@ -222,15 +223,6 @@ pub(super) fn set_at<'a>(cx: &ReadCx<'a>, key: Key<'_>) -> Result<Option<SortedS
     cx.find(key).map(SortedSetRef::of).transpose()
 }
 
-/// A member as a string.
-#[inline]
-fn put_member(out: &mut Out, member: Element<'_>) {
-    match member {
-        Element::Bytes(text) => out.bulk(text),
-        Element::Int(int) => out.bulk_int(int),
-    }
-}
-
 /// The head of a reply of so many members: with scores these are pairs in RESP3, and all in one row in RESP2.
 #[inline]
 fn put_head(out: &mut Out, members: usize, with_scores: bool) {
@@ -243,7 +235,7 @@ fn put_scored(out: &mut Out, member: Element<'_>, score: f64) {
     if out.protocol == Protocol::Resp3 {
         out.array(2);
     }
-    put_member(out, member);
+    put_element(out, member);
     out.double(score);
 }
 

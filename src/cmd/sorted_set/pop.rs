@@ -1,6 +1,7 @@
 //! Taking members from the ends: ZPOPMIN, ZPOPMAX, ZMPOP.
-use super::{put_member, put_scored};
+use super::put_scored;
 use crate::cmd::cx::WriteCx;
+use crate::cmd::element::put_element;
 use crate::cmd::spec::Done;
 use crate::types::sorted_set::{SortedSetMut, SortedSetRef, Way};
 use crate::wire::{Args, Error, Out, Protocol};
@@ -40,8 +41,7 @@ fn pop_one_key(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out, way: Wa
     }
     let (mut count, mut pairs) = (1, false);
     if !args.is_done() {
-        let wanted = args.int().ok().and_then(|count| usize::try_from(count).ok());
-        count = wanted.ok_or_else(|| Error::err("value is out of range, must be positive"))?;
+        count = args.int_from(0, "value is out of range, must be positive")?;
         // Only who asks for a number of members gets them in pairs.
         pairs = out.protocol == Protocol::Resp3;
     }
@@ -52,22 +52,16 @@ fn pop_one_key(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out, way: Wa
             if pairs {
                 return put_scored(out, member, score);
             }
-            put_member(out, member);
+            put_element(out, member);
             out.double(score);
         });
         Ok(())
     })
 }
 
-/// A number above zero, or this refusal.
-fn positive(args: &mut Args<'_>, refusal: &'static str) -> Result<usize, Error> {
-    let number = args.int().ok().and_then(|number| usize::try_from(number).ok());
-    number.filter(|number| *number > 0).ok_or_else(|| Error::err(refusal))
-}
-
 /// ZMPOP numkeys key [key ...] MIN|MAX [COUNT count]
 pub fn zmpop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    let numkeys = positive(args, "numkeys should be greater than 0")?;
+    let numkeys = args.int_from(1, "numkeys should be greater than 0")?;
     if numkeys >= args.left() {
         return Err(Error::Syntax);
     }
@@ -84,7 +78,7 @@ pub fn zmpop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         if count.is_some() || !args.keyword("COUNT") || args.is_done() {
             return Err(Error::Syntax);
         }
-        count = Some(positive(args, "count should be greater than 0")?);
+        count = Some(args.int_from(1, "count should be greater than 0")?);
     }
     for key in keys {
         let popped = cx.edit(key, |editor| {
@@ -96,7 +90,7 @@ pub fn zmpop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
             out.bulk(key.bytes);
             pop(&mut set, way, count.unwrap_or(1), out, Out::array, |out, member, score| {
                 out.array(2);
-                put_member(out, member);
+                put_element(out, member);
                 out.double(score);
             });
             Ok(true)

@@ -5,8 +5,9 @@
 use std::ops::Range;
 
 use super::read::{lex_range, score_range};
-use super::{limits_for, put_head, put_member, put_scored, put_whole, set_at};
+use super::{limits_for, put_head, put_scored, put_whole, set_at};
 use crate::cmd::cx::{ReadCx, WriteCx};
+use crate::cmd::element::put_element;
 use crate::cmd::spec::Done;
 use crate::types::sorted_set::{LexRange, NewSortedSet, ScoreRange, SortedSetMut, SortedSetRef, Way};
 use crate::wire::args::option_word;
@@ -147,7 +148,7 @@ fn reply(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out, form: Form) -> Don
     if query.with_scores {
         set.for_run(run, query.way, |member, score| put_scored(out, member, score.value()));
     } else {
-        set.for_run(run, query.way, |member, _| put_member(out, member));
+        set.for_run(run, query.way, |member, _| put_element(out, member));
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! Looking members up, counting them, walking over them, choosing some by chance.
-use super::{put_head, put_member, put_scored, set_at};
+use super::{put_head, put_scored, set_at};
 use crate::base::num;
 use crate::cmd::cx::ReadCx;
+use crate::cmd::element::{put_element, put_walk};
 use crate::cmd::generic::ElementFilter;
 use crate::cmd::spec::Done;
 use crate::types::sorted_set::{LexRange, ScoreRange, SortedSetRef, Way};
@@ -105,9 +106,7 @@ pub fn zscan(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let key = args.key()?;
     let cursor = num::parse_scan_cursor(args.bytes()?).ok_or(Error::Cursor)?;
     let Some(set) = set_at(cx, key)? else {
-        out.array(2);
-        out.bulk(b"0");
-        out.array(0);
+        put_walk(out, out.mark(), 0, 0);
         return Ok(());
     };
     let filter = ElementFilter::parse(args)?;
@@ -115,18 +114,14 @@ pub fn zscan(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let (mark, mut found) = (out.mark(), 0);
     let next = set.scan(cursor, filter.count, &mut |member, score| {
         if member.with_text(|name| filter.accepts(name)) {
-            put_member(out, member);
+            put_element(out, member);
             // Scores are strings here in both protocols. Redis has those of large sets in seventeen digits.
             let score = score.value();
             out.bulk(&if is_small { num::f64_text(score) } else { num::f64_text_17(score) });
             found += 2;
         }
     });
-    out.insert_at(mark, |out| {
-        out.array(2);
-        out.bulk(itoa::Buffer::new().format(next).as_bytes());
-        out.array(found);
-    });
+    put_walk(out, mark, next, found);
     Ok(())
 }
 
@@ -135,16 +130,12 @@ pub fn zrandmember(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
     let key = args.key()?;
     if args.is_done() {
         match set_at(cx, key)? {
-            Some(set) => set.random_repeated(1, &mut |member, _| put_member(out, member)),
+            Some(set) => set.random_repeated(1, &mut |member, _| put_element(out, member)),
             None => out.null(),
         }
         return Ok(());
     }
-    let count = args.int()?;
-    if count == i64::MIN {
-        let max = i64::MAX;
-        return Err(Error::err(format_args!("value is out of range, value must between -{max} and {max}")));
-    }
+    let count = args.signed()?;
     let with_scores = args.keyword("WITHSCORES");
     if !args.is_done() {
         return Err(Error::Syntax);
@@ -177,7 +168,7 @@ fn some_members(cx: &ReadCx<'_>, key: Key<'_>, count: i64, with_scores: bool, ou
         if with_scores {
             put_scored(out, member, score.value());
         } else {
-            put_member(out, member);
+            put_element(out, member);
         }
     };
     if count < 0 || count == 1 {

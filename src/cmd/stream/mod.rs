@@ -10,7 +10,7 @@ mod read;
 use super::docs;
 use super::spec::keys::{LOOK, READ, UPDATE};
 use super::spec::{Done, Group::Stream as S, KeyPart, Spec, flag, half_behind_options, key};
-use crate::ds::listpack::Element;
+use crate::cmd::element::put_element;
 use crate::ds::stream::{Entry, StreamId};
 use crate::wire::{Args, Error, Out};
 
@@ -172,14 +172,6 @@ fn reply_id(out: &mut Out, id: StreamId) {
     out.bulk(id.text(b'-').as_bytes());
 }
 
-#[inline]
-fn reply_element(out: &mut Out, element: Element<'_>) {
-    match element {
-        Element::Bytes(text) => out.bulk(text),
-        Element::Int(int) => out.bulk_int(int),
-    }
-}
-
 /// Writes an entry as a reply.
 #[inline]
 fn reply_entry(out: &mut Out, entry: &Entry<'_>) {
@@ -188,8 +180,8 @@ fn reply_entry(out: &mut Out, entry: &Entry<'_>) {
     reply_id(out, entry.id);
     out.array(2 * pairs.len());
     for (name, value) in pairs {
-        reply_element(out, name);
-        reply_element(out, value);
+        put_element(out, name);
+        put_element(out, value);
     }
 }
 
