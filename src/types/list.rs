@@ -60,7 +60,7 @@ impl<'a> ListRef<'a> {
     pub fn get<R>(self, index: i64, f: impl FnOnce(Element<'_>) -> R) -> Option<R> {
         match self {
             ListRef::Packed(pack) => Some(f(pack.get(pack.nth(index)?))),
-            ListRef::Quick(quick) => quick.get(place(index, quick.len())?, f),
+            ListRef::Quick(quick) => quick.get(listpack::place(index, quick.len())?, f),
         }
     }
 
@@ -101,17 +101,6 @@ impl<'a> ListRef<'a> {
     pub fn for_each(self, f: impl FnMut(Element<'_>)) {
         self.for_some(0, usize::MAX, Side::Front, f);
     }
-}
-
-/// The place that an index means in a list of `len`, negative ones counted from the end.
-#[inline]
-fn place(index: i64, len: usize) -> Option<usize> {
-    let place = if index < 0 {
-        len.checked_sub(usize::try_from(index.unsigned_abs()).ok()?)?
-    } else {
-        index as usize
-    };
-    (place < len).then_some(place)
 }
 
 /// A list to change. The key may be missing; then only [`ListMut::push`] does anything.
@@ -374,7 +363,7 @@ impl<'e, 'a> ListMut<'e, 'a> {
                 }
                 _ => false,
             },
-            Some(ListRef::Quick(quick)) => match (place(index, quick.len()), self.quick()) {
+            Some(ListRef::Quick(quick)) => match (listpack::place(index, quick.len()), self.quick()) {
                 (Some(place), Some(quick)) => quick.set(place, text),
                 _ => false,
             },

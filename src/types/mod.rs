@@ -12,3 +12,6 @@ pub mod list;
 pub mod set;
 pub mod sorted_set;
 pub mod stream;
+
+/// Bytes of a packed value, whatever the settings allow; longer ones become objects.
+const PACK_BYTES_MAX: usize = 1 << 30;

@@ -255,7 +255,7 @@ impl DoubleEndedIterator for Iter<'_> {
 
 /// The place that an index means in a sequence of `len`, negative ones counted from the end.
 #[inline]
-fn place(index: i64, len: usize) -> Option<usize> {
+pub fn place(index: i64, len: usize) -> Option<usize> {
     let place = if index < 0 {
         len.checked_sub(usize::try_from(index.unsigned_abs()).ok()?)?
     } else {

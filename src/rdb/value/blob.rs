@@ -109,6 +109,17 @@ pub fn for_each_in_ziplist(
     Ok(())
 }
 
+/// The elements of an old server's packed blob as the stored bytes of a listpack, and their number.
+pub fn pack_of_ziplist(blob: &[u8]) -> Result<(Vec<u8>, usize), Corrupt> {
+    let (mut entries, mut count) = (Vec::new(), 0);
+    for_each_in_ziplist(blob, |text| {
+        listpack::encode(Element::Bytes(text), &mut entries);
+        count += 1;
+        Ok(())
+    })?;
+    Ok((listpack_of(&entries, count), count))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

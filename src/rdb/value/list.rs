@@ -2,7 +2,7 @@
 use super::blob::{self, EMPTY};
 use super::{Limits, Loaded};
 use crate::ds::list::{NodeBytes, Quicklist, Side};
-use crate::ds::listpack::{self, Element, Listpack};
+use crate::ds::listpack::Listpack;
 use crate::ds::object::{Object, Packing};
 use crate::rdb::{Corrupt, Reader, ValueType, Writer};
 
@@ -102,13 +102,7 @@ pub fn read_nodes(
 
 fn read_old_node(list: &mut Quicklist, reader: &mut Reader<'_>) -> Result<(), Corrupt> {
     let blob = blob::read_element(reader)?;
-    let (mut entries, mut count) = (Vec::new(), 0);
-    blob::for_each_in_ziplist(&blob, |text| {
-        listpack::encode(Element::Bytes(text), &mut entries);
-        count += 1;
-        Ok(())
-    })?;
-    let stored = blob::listpack_of(&entries, count);
+    let (stored, count) = blob::pack_of_ziplist(&blob)?;
     debug_assert_eq!(Listpack::new(&stored).len(), count);
     list.append_pack(&stored);
     Ok(())

@@ -174,13 +174,7 @@ fn of_pack(stored: Vec<u8>, limits: &Limits) -> Result<Loaded, &'static str> {
 /// Reads a ziplist of members and scores.
 pub fn read_ziplist(reader: &mut Reader<'_>, limits: &Limits) -> Result<Loaded, Corrupt> {
     let blob = blob::read_element(reader)?;
-    let (mut entries, mut count) = (Vec::new(), 0);
-    blob::for_each_in_ziplist(&blob, |text| {
-        listpack::encode(Element::Bytes(text), &mut entries);
-        count += 1;
-        Ok(())
-    })?;
-    let stored = blob::listpack_of(&entries, count);
+    let (stored, count) = blob::pack_of_ziplist(&blob)?;
     let sound = if count % 2 == 0 { blob::check_entries(&stored, 2) } else { Err(UNEVEN) };
     sound.and_then(|()| of_pack(stored, limits)).map_err(|reason| reader.refuse(reason))
 }

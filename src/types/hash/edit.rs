@@ -15,10 +15,8 @@ use crate::ds::raw::block::{NewValue, Value};
 use crate::ds::table::{Deadline, Layout, PackedTable};
 use crate::store::Store;
 use crate::store::edit::Editor;
+use crate::types::PACK_BYTES_MAX;
 use crate::wire::{Error, Key};
-
-/// A small hash never grows beyond this, whatever the limits say.
-const PACKED_BYTES_MAX: usize = 1 << 30;
 
 /// Which changes of a field's deadline are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,7 +174,7 @@ impl<'e, 'a> HashMut<'e, 'a> {
             Some(Value::Packed(_, stored)) => stored.len(),
             _ => 0,
         };
-        if fields > self.entries_max() || longest > text_bytes_max || bytes + stored > PACKED_BYTES_MAX {
+        if fields > self.entries_max() || longest > text_bytes_max || bytes + stored > PACK_BYTES_MAX {
             self.make_table(fields);
         }
     }

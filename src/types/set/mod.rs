@@ -23,12 +23,11 @@ use crate::ds::listpack::{self, Element, Listpack, Probe};
 use crate::ds::object::{Object, Packing};
 use crate::ds::raw::block::{BlockRef, Value};
 use crate::ds::table::{self, PackedTable};
+use crate::types::PACK_BYTES_MAX;
 use crate::wire::Error;
 
 /// Members that an integer set may have, whatever the settings say: its bytes stay below 4 GiB.
 const INTS_MAX: usize = 1 << 28;
-/// Bytes that a listpack may have, whatever the settings say.
-const PACK_BYTES_MAX: usize = 1 << 30;
 /// Bytes that an integer takes in a listpack at most.
 const INT_ENTRY_BYTES_MAX: usize = 10;
 /// Random choices among members from which on a listpack is measured first.

@@ -23,14 +23,13 @@ use crate::ds::listpack::{Element, Listpack, Probe};
 use crate::ds::object::{Object, Packing};
 use crate::ds::raw::block::{BlockRef, Value};
 use crate::ds::sorted::{Ascending, SortedTable};
+use crate::types::PACK_BYTES_MAX;
 use crate::wire::Error;
 
 pub use build::NewSortedSet;
 pub use edit::{NotANumber, Outcome, Rules, SortedSetMut};
 pub use range::{LexEnd, LexRange, ScoreRange};
 
-/// Bytes that a listpack may have, whatever the settings say.
-const PACK_BYTES_MAX: usize = 1 << 30;
 /// A choice of more than one in so many members goes through all of them.
 const SPARSE_CHOICE: usize = 3;
 
