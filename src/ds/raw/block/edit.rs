@@ -2,7 +2,18 @@
 //!
 //! Must stay true: what changes the bytes needed keeps the room that the block was allocated with, else it refuses or
 //! hands out another block.
-use super::*;
+use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
+
+use super::{
+    Block, BlockMut, BlockRef, FORM_HEAP, FORM_INT, FORM_MASK, FORM_OBJECT, FORM_THIN, INLINE_BYTES_MAX,
+    MARK_EDITED, MARK_SLACK, NewValue, Value, code_bytes, inline_code_bytes, inline_form, inline_span,
+    is_inline_string, must_be_heap, packed_bytes, put_code, put_inline_code, read_vec, room_for, write_vec,
+};
+use crate::ds::object::{Object, Packing};
+use crate::ds::packed::PackedBytes;
+use crate::ds::raw::arena;
+use crate::ds::raw::thin::ThinBytes;
 
 impl<'a> BlockMut<'a> {
     /// A shared view for as long as this one is not used.
@@ -55,7 +66,7 @@ impl<'a> BlockMut<'a> {
     /// The value's bytes for editing in place, when it is stored as bytes.
     pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         let view = self.view();
-        // SAFETY: as in `payload`; the view is exclusive.
+        // SAFETY: as in `BlockRef::value`; the view is exclusive.
         unsafe {
             let at = view.value_at();
             match view.form() {
@@ -165,9 +176,7 @@ impl<'a> BlockMut<'a> {
             }
         }
     }
-}
 
-impl<'a> BlockMut<'a> {
     /// The object, when the value is one.
     #[inline]
     pub fn into_object(self) -> Option<&'a mut Object> {
