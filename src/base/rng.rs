@@ -86,6 +86,11 @@ pub fn below(n: u64) -> u64 {
     OF_THREAD.with_borrow_mut(|rng| rng.below(n))
 }
 
+/// A random place among `len`, by the calling thread's generator.
+pub fn index_below(len: usize) -> usize {
+    below(len as u64) as usize
+}
+
 /// [`Rng::next_u64`] of a generator that belongs to the calling thread.
 pub fn next_u64() -> u64 {
     OF_THREAD.with_borrow_mut(Rng::next_u64)

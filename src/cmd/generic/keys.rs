@@ -3,7 +3,7 @@
 //! Must stay true: a key that is renamed, moved or copied keeps its deadline; large things are freed in the
 //! background.
 use super::{int_arg, type_name};
-use crate::base::{glob, rng::Rng};
+use crate::base::{glob, rng};
 use crate::cmd::cx::{Met, ReadCx, WriteCx, db_index};
 use crate::cmd::spec::Done;
 use crate::ds::raw::block::BlockRef;
@@ -183,8 +183,7 @@ fn is_live_or_met(cx: &ReadCx<'_>, block: BlockRef<'_>) -> bool {
 
 /// RANDOMKEY
 pub fn randomkey(cx: &ReadCx<'_>, _args: &mut Args<'_>, out: &mut Out) -> Done {
-    let mut rng = Rng::from_entropy();
-    match random_live(cx, &mut rng).or_else(|| first_live(cx)) {
+    match random_live(cx).or_else(|| first_live(cx)) {
         Some(block) => out.bulk(block.key()),
         None => out.null(),
     }
@@ -192,12 +191,12 @@ pub fn randomkey(cx: &ReadCx<'_>, _args: &mut Args<'_>, out: &mut Out) -> Done {
 }
 
 /// A live key, each about equally likely; `None` when too many draws met expired ones.
-fn random_live<'a>(cx: &ReadCx<'a>, rng: &mut Rng) -> Option<BlockRef<'a>> {
+fn random_live<'a>(cx: &ReadCx<'a>) -> Option<BlockRef<'a>> {
     let db = cx.caller.db;
     let total: usize = cx.all().map(|store| store.key_count(db)).sum();
     (0..RANDOM_DRAWS).find_map(|_| {
-        let store = nth_share(cx.all().map(|store| (store, store.key_count(db))), rng.below(total as u64))?;
-        let block = store.db(db)?.table.random(|| rng.next_u64())?;
+        let store = nth_share(cx.all().map(|store| (store, store.key_count(db))), rng::below(total as u64))?;
+        let block = store.db(db)?.table.random(rng::next_u64)?;
         is_live_or_met(cx, block).then_some(block)
     })
 }

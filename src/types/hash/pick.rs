@@ -8,17 +8,9 @@ use crate::ds::table::{PackedTable, Record};
 /// Draws that may meet a due field before all live ones are gathered.
 const TRIES: usize = 64;
 
-fn bits() -> u64 {
-    rng::below(u64::MAX)
-}
-
-fn index_below(n: usize) -> usize {
-    rng::below(n as u64) as usize
-}
-
 /// Whether the next of `left` items is among `wanted` that are still to be taken, all being equally likely.
 fn takes(wanted: usize, left: usize) -> bool {
-    wanted >= left || index_below(left) < wanted
+    wanted >= left || rng::index_below(left) < wanted
 }
 
 impl<'a> HashRef<'a> {
@@ -55,7 +47,7 @@ impl<'a> HashRef<'a> {
     pub fn random_distinct(self, now_ms: u64, count: usize, mut f: impl FnMut(Field<'a>)) {
         match self {
             HashRef::Table(table) if !self.has_due(now_ms) => {
-                table.random_distinct(count, &mut bits, |record| f(Field::of_record(record)));
+                table.random_distinct(count, &mut rng::next_u64, |record| f(Field::of_record(record)));
             }
             HashRef::Table(table) if count.saturating_mul(3) <= table.len() => {
                 distinct_among_due(table, now_ms, count, f);
@@ -79,7 +71,7 @@ fn random_of<'a>(fields: &[Field<'a>], count: u64, mut f: impl FnMut(Field<'a>) 
         return;
     }
     for _ in 0..count {
-        if !f(fields[index_below(fields.len())]) {
+        if !f(fields[rng::index_below(fields.len())]) {
             return;
         }
     }
@@ -88,7 +80,7 @@ fn random_of<'a>(fields: &[Field<'a>], count: u64, mut f: impl FnMut(Field<'a>) 
 /// A live record, unless nearly all are due.
 fn draw_live(table: &PackedTable, now_ms: u64) -> Option<Field<'_>> {
     (0..TRIES).find_map(|_| {
-        let field = Field::of_record(table.random(&mut bits)?);
+        let field = Field::of_record(table.random(&mut rng::next_u64)?);
         (!field.is_due(now_ms)).then_some(field)
     })
 }
@@ -119,7 +111,7 @@ fn distinct_among_due<'a>(table: &'a PackedTable, now_ms: u64, count: usize, mut
         seen.len() >= count
     };
     for _ in 0..count.saturating_mul(4) + TRIES {
-        if table.random(&mut bits).is_none_or(&mut visit) {
+        if table.random(&mut rng::next_u64).is_none_or(&mut visit) {
             return;
         }
     }

@@ -3,7 +3,7 @@
 //! Must stay true: who takes the last member removes the key; who changed nothing reports nothing, even where the form
 //! changed.
 use super::build::{Step, add_packed};
-use super::{Choice, Limits, NewSet, SetRef, below, int_of};
+use super::{Choice, Limits, NewSet, SetRef, int_of};
 use crate::base::hash::KeyHash;
 use crate::base::rng;
 use crate::ds::intset::{self, Intset};
@@ -165,13 +165,13 @@ impl<'e, 'a> SetMut<'e, 'a> {
     pub fn pop<T>(&mut self, look: impl FnOnce(Element<'_>) -> T) -> Option<T> {
         let seen = match self.view()? {
             SetRef::Ints(ints) => {
-                let index = below(ints.len());
+                let index = rng::index_below(ints.len());
                 let seen = look(Element::Int(ints.get(index)?));
                 self.take_int(index);
                 seen
             }
             SetRef::Pack(pack) => {
-                let at = pack.nth(below(pack.len()) as i64)?;
+                let at = pack.nth(rng::index_below(pack.len()) as i64)?;
                 let seen = look(pack.get(at));
                 self.take_entry(at);
                 seen

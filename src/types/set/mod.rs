@@ -205,8 +205,8 @@ impl<'a> SetRef<'a> {
     /// A random member.
     pub fn random(self) -> Option<Element<'a>> {
         match self {
-            SetRef::Ints(ints) => ints.get(below(ints.len())).map(Element::Int),
-            SetRef::Pack(pack) => Some(pack.get(pack.nth(below(pack.len()) as i64)?)),
+            SetRef::Ints(ints) => ints.get(rng::index_below(ints.len())).map(Element::Int),
+            SetRef::Pack(pack) => Some(pack.get(pack.nth(rng::index_below(pack.len()) as i64)?)),
             SetRef::Table(table) => {
                 table.random(&mut rng::next_u64).map(|record| Element::Bytes(record.key()))
             }
@@ -219,7 +219,7 @@ impl<'a> SetRef<'a> {
             SetRef::Pack(pack) if count >= DRAWS_MIN_TO_MEASURE => {
                 let offsets: Vec<usize> = pack.iter().map(|(at, _)| at).collect();
                 for _ in 0..count {
-                    f(pack.get(offsets[below(offsets.len())]));
+                    f(pack.get(offsets[rng::index_below(offsets.len())]));
                 }
             }
             _ => (0..count).filter_map(|_| self.random()).for_each(f),
@@ -243,11 +243,6 @@ impl<'a> SetRef<'a> {
     }
 }
 
-/// A random number below `len`.
-fn below(len: usize) -> usize {
-    rng::below(len as u64) as usize
-}
-
 /// Chooses some of a row of things in one pass, all choices equally likely: each is taken with the odds of what is
 /// wanted to what is left (D. Knuth, "The Art of Computer Programming", 3.4.2, algorithm S).
 struct Choice {
@@ -263,7 +258,7 @@ impl Choice {
 
     /// Whether the next one is taken.
     fn takes_next(&mut self) -> bool {
-        let takes = self.wanted > 0 && below(self.left) < self.wanted;
+        let takes = self.wanted > 0 && rng::index_below(self.left) < self.wanted;
         self.wanted -= usize::from(takes);
         self.left -= 1;
         takes

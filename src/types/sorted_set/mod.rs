@@ -263,12 +263,12 @@ impl<'a> SortedSetRef<'a> {
             SortedSetRef::Pack(pack) => {
                 // Measured once, for a listpack has no way to a rank but along its entries.
                 let offsets: Vec<usize> = if count == 1 {
-                    vec![pack::offset_of(pack, below(self.len()))]
+                    vec![pack::offset_of(pack, rng::index_below(self.len()))]
                 } else {
                     pack::pairs(pack).map(|(at, ..)| at).collect()
                 };
                 for _ in 0..count {
-                    let at = offsets[below(offsets.len())];
+                    let at = offsets[rng::index_below(offsets.len())];
                     f(pack.get(at), Score::Packed(pack.get(pack.skip(at, 1))));
                 }
             }
@@ -297,7 +297,7 @@ impl<'a> SortedSetRef<'a> {
                 // of Computer Programming", 3.4.2, algorithm S).
                 let (mut wanted, mut left) = (count.min(len), len);
                 self.for_run(0..len, Way::Up, |member, score| {
-                    if below(left) < wanted {
+                    if rng::index_below(left) < wanted {
                         wanted -= 1;
                         f(member, score);
                     }
@@ -308,17 +308,12 @@ impl<'a> SortedSetRef<'a> {
     }
 }
 
-/// A random number below `len`.
-fn below(len: usize) -> usize {
-    rng::below(len as u64) as usize
-}
-
 /// `count` different numbers below `len`, every choice equally likely (R. Floyd, in J. Bentley, "Programming pearls: a
 /// sample of brilliance", 1987).
 fn distinct_ranks(count: usize, len: usize) -> RapidHashSet<usize> {
     let mut chosen = RapidHashSet::default();
     for last in len - count..len {
-        let rank = below(last + 1);
+        let rank = rng::index_below(last + 1);
         if !chosen.insert(rank) {
             chosen.insert(last);
         }
