@@ -7,9 +7,11 @@ use super::spec::gate;
 use crate::base::hash::KeyHash;
 use crate::config::{P, Settings};
 use crate::ds::raw::block::{BlockMut, BlockRef, NewValue, Payload};
+use crate::host::mail::{Address, Mail};
 use crate::host::{ClientInfo, Counters, Host};
 use crate::store::db::{Found, Next, Ttl};
 use crate::store::edit::Editor;
+use crate::store::news::Event;
 use crate::store::{Now, Store};
 use crate::wire::{Error, Key, Protocol};
 
@@ -24,6 +26,8 @@ pub struct Caller {
     pub no_touch: bool,
     /// The client is on this machine.
     pub local: bool,
+    /// Whose command it is: the client's unique number; 0: nobody's.
+    pub client_id: u64,
 }
 
 /// The stores a command may read.
@@ -35,12 +39,88 @@ pub enum ReadStores<'a> {
     Many(&'a [Option<&'a Store>]),
 }
 
+/// Stores that are held at once, by shard.
+pub trait Held {
+    /// Number of shards of the server.
+    fn shards(&self) -> usize;
+    /// The store of a shard, if it is held.
+    fn get(&self, shard: usize) -> Option<&Store>;
+    /// The store of a shard, if it is held, to change it.
+    fn get_mut(&mut self, shard: usize) -> Option<&mut Store>;
+}
+
+impl Held for Vec<Store> {
+    fn shards(&self) -> usize {
+        self.len()
+    }
+
+    fn get(&self, shard: usize) -> Option<&Store> {
+        self.as_slice().get(shard)
+    }
+
+    fn get_mut(&mut self, shard: usize) -> Option<&mut Store> {
+        self.as_mut_slice().get_mut(shard)
+    }
+}
+
 /// The stores a command may change.
 pub enum WriteStores<'a> {
     /// All keys lie here.
     One(&'a mut Store),
-    /// By shard; `None` where the command has no key.
-    Many(&'a mut [Option<&'a mut Store>]),
+    /// By shard; those that the command has keys in are held.
+    Many(&'a mut (dyn Held + 'a)),
+}
+
+impl WriteStores<'_> {
+    /// The same stores, for a part of the time.
+    #[inline]
+    pub fn reborrow(&mut self) -> WriteStores<'_> {
+        match self {
+            WriteStores::One(store) => WriteStores::One(store),
+            WriteStores::Many(held) => WriteStores::Many(*held),
+        }
+    }
+
+    /// Calls `f` with every store.
+    #[inline]
+    pub fn for_each(&mut self, mut f: impl FnMut(&mut Store)) {
+        match self {
+            WriteStores::One(store) => f(store),
+            WriteStores::Many(held) => {
+                for shard in 0..held.shards() {
+                    if let Some(store) = held.get_mut(shard) {
+                        f(store);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The store that owns keys with this hash.
+    ///
+    /// # Panics
+    /// When it is not held: the plan holds every key's shard.
+    #[inline]
+    pub fn of(&mut self, hash: KeyHash) -> &mut Store {
+        match self {
+            WriteStores::One(store) => store,
+            WriteStores::Many(held) => {
+                let shard = hash.shard(held.shards());
+                held.get_mut(shard).expect("the plan holds every key's shard")
+            }
+        }
+    }
+
+    /// [`WriteStores::of`], shared.
+    #[inline]
+    pub fn shared(&self, hash: KeyHash) -> &Store {
+        match self {
+            WriteStores::One(store) => store,
+            WriteStores::Many(held) => {
+                held.get(hash.shard(held.shards())).expect("the plan holds every key's shard")
+            }
+        }
+    }
 }
 
 /// The string in a block.
@@ -177,7 +257,7 @@ impl<'a> ReadCx<'a> {
 }
 
 impl<'a> WriteCx<'a> {
-    /// For one command; the stores learn whether its uses leave a trace.
+    /// For one command; the stores learn whether its uses leave a trace, and what its changes are called.
     #[inline(always)]
     pub fn new(
         mut stores: WriteStores<'a>,
@@ -185,44 +265,29 @@ impl<'a> WriteCx<'a> {
         host: &'a Host,
         counters: &'a Counters,
         now: Now,
+        event: Option<&'static Event>,
     ) -> WriteCx<'a> {
         let now = now.with_no_touch(caller.no_touch);
-        match &mut stores {
-            WriteStores::One(store) => store.now.no_touch = now.no_touch,
-            WriteStores::Many(stores) => {
-                stores.iter_mut().flatten().for_each(|store| store.now.no_touch = now.no_touch);
-            }
-        }
+        stores.for_each(|store| {
+            store.now.no_touch = now.no_touch;
+            store.event = event;
+        });
         WriteCx { stores, caller, host, counters, now }
     }
 
     /// The store that owns keys with this hash.
     #[inline]
     pub fn store(&mut self, hash: KeyHash) -> &mut Store {
-        match &mut self.stores {
-            WriteStores::One(store) => store,
-            WriteStores::Many(stores) => {
-                let shard = hash.shard(stores.len());
-                stores[shard].as_deref_mut().expect("the plan holds every key's shard")
-            }
-        }
+        self.stores.of(hash)
     }
 
     fn shared_store(&self, hash: KeyHash) -> &Store {
-        match &self.stores {
-            WriteStores::One(store) => store,
-            WriteStores::Many(stores) => {
-                stores[hash.shard(stores.len())].as_deref().expect("the plan holds every key's shard")
-            }
-        }
+        self.stores.shared(hash)
     }
 
     /// Calls `f` with every store this command may change.
-    pub fn for_all(&mut self, mut f: impl FnMut(&mut Store)) {
-        match &mut self.stores {
-            WriteStores::One(store) => f(store),
-            WriteStores::Many(stores) => stores.iter_mut().flatten().for_each(|store| f(store)),
-        }
+    pub fn for_all(&mut self, f: impl FnMut(&mut Store)) {
+        self.stores.for_each(f);
     }
 
     /// The live key; one whose time has come is deleted on the way. Marks no use, counts no hit: the write that
@@ -367,6 +432,10 @@ pub struct Client {
     pub reply_mode: ReplyMode,
     /// What the last command asks of the driver.
     pub wish: Wish,
+    /// Where letters reach it.
+    pub address: Address,
+    /// Letters that the last command left, to any connection.
+    pub mail: Mail,
 }
 
 impl Client {
@@ -375,11 +444,13 @@ impl Client {
         let local =
             info.addr.starts_with("127.") || info.addr.starts_with("[::1]") || info.addr.starts_with('/');
         Client {
-            info,
-            caller: Caller { local, ..Caller::default() },
+            address: Address::default(),
+            mail: Mail::new(),
+            caller: Caller { local, client_id: info.id, ..Caller::default() },
             gates: gate::ALWAYS,
             reply_mode: ReplyMode::On,
             wish: Wish::None,
+            info,
         }
     }
 

@@ -4,6 +4,7 @@
 //! row's key parts alone (routing, COMMAND GETKEYS and whoever comes later use the one extractor, `for_each_key`).
 use super::cx::{ConnCx, ReadCx, WriteCx};
 use crate::base::num;
+use crate::store::news::Event;
 use crate::wire::{Args, Error, Out};
 
 /// How a handler ends: the reply was written, or a refusal that the door writes.
@@ -48,6 +49,18 @@ pub mod gate {
     pub const PAUSE_WRITE: u32 = 4;
     /// CLIENT PAUSE ALL.
     pub const PAUSE_ALL: u32 = 8;
+    /// Inside MULTI.
+    pub const MULTI: u32 = 16;
+    /// Subscribed to something, under RESP2.
+    pub const SUBSCRIBER: u32 = 32;
+    /// CLIENT TRACKING.
+    pub const TRACKING: u32 = 64;
+    /// Somebody runs MONITOR.
+    pub const MONITORED: u32 = 128;
+    /// A script runs for longer than `busy-reply-threshold`.
+    pub const BUSY: u32 = 256;
+    /// Letters may come at any time: subscribed, tracking or monitoring. No row keeps it.
+    pub const LISTENER: u32 = 512;
 }
 
 /// Flag bits, by the names of COMMAND INFO.
@@ -405,6 +418,8 @@ pub struct Spec {
     pub tips: &'static [&'static str],
     /// Number of arguments with the name; negative: at least.
     pub arity: i32,
+    /// The keyspace event that its changes stand for.
+    pub event: Option<Event>,
 }
 
 impl Spec {
@@ -425,6 +440,7 @@ impl Spec {
             subs: &[],
             tips: &[],
             arity: arity_of(syntax, base),
+            event: None,
         }
     }
 
@@ -508,6 +524,11 @@ impl Spec {
         Spec { tips, ..self }
     }
 
+    /// The keyspace event that its changes stand for: a class of [`crate::store::news::class`] and a name.
+    pub const fn event(self, class: u32, name: &'static str) -> Spec {
+        Spec { event: Some(Event { class, name }), ..self }
+    }
+
     /// Says the arity where the syntax line cannot.
     pub const fn arity(self, arity: i32) -> Spec {
         Spec { arity, ..self }
@@ -516,11 +537,18 @@ impl Spec {
     /// The gate bits that this row cares about. A row that does not promise `NO_INTERCEPT` cares about all.
     pub const fn gates(&self) -> u32 {
         if self.flags & flag::NO_INTERCEPT == 0 || self.flags & flag::PROTECTED != 0 {
-            return u32::MAX;
+            return !gate::LISTENER;
         }
         let pause_write =
             if self.flags & (flag::WRITE | flag::MAY_REPLICATE) != 0 { gate::PAUSE_WRITE } else { 0 };
-        gate::REPLY_MODE | gate::PAUSE_ALL | pause_write
+        let tracking = if self.flags & flag::READONLY != 0 { gate::TRACKING } else { 0 };
+        let always = gate::REPLY_MODE
+            | gate::PAUSE_ALL
+            | gate::MULTI
+            | gate::SUBSCRIBER
+            | gate::MONITORED
+            | gate::BUSY;
+        always | pause_write | tracking
     }
 
     /// Whether `count` arguments (the name included) are acceptable.

@@ -150,7 +150,7 @@ async fn exchange(
         {
             reading.set(Some(rt::ReadHalf::read(reader, session.lend_input())));
         }
-        let mailbox = (turn == Turn::Wait).then(|| session.mailbox());
+        let mailbox = (turn == Turn::Wait || session.listens()).then(|| session.mailbox());
         let event = next_event(reading.as_mut(), writing.as_mut(), mailbox).await;
         match event {
             Event::Written(half, result, buf) => {

@@ -18,6 +18,8 @@ use crate::cmd::cx::{Client, Met, ReadStores, Wish};
 use crate::cmd::spec::{Group, Handler, gate};
 use crate::cmd::table::{RowRef, table};
 use crate::config::P;
+use crate::host::mail::{Address, Letter};
+use crate::shard::cell::Owner;
 use crate::shard::exec::Door;
 use crate::shard::hold;
 use crate::shard::local::{Event, Local, Mailbox};
@@ -26,7 +28,7 @@ use crate::shard::plan::{Plan, ShardSet, plan};
 use crate::store::{Now, Store, Uses};
 use crate::wire::error::{unknown_command, unknown_subcommand};
 use crate::wire::parse::{Limits, Parsed, Parser, Violation};
-use crate::wire::{Args, Error, Out, Span, inline};
+use crate::wire::{Args, Error, Out, Protocol, Span, inline};
 
 /// Commands that are parsed, then prefetched, before the first of them runs.
 const AHEAD: usize = 24;
@@ -55,8 +57,12 @@ enum Stop {
     Drained,
     /// Everything posted must come back first.
     Barrier,
-    /// The command at the front needs these shards at once.
-    Hold(ShardSet),
+    /// This command, at the front, needs these shards at once.
+    Hold(RowRef, ShardSet),
+    /// This shard's data is held by somebody.
+    Locked,
+    /// What the command at the front needs at once is not free: it waits.
+    Waits,
     /// Clients are paused.
     Paused,
     /// The last command asked the driver for something.
@@ -69,7 +75,16 @@ enum Stop {
 struct Round<'a> {
     local: &'a Local,
     door: Door<'a>,
-    store: &'a mut Store,
+    store: Owner<'a, Store>,
+}
+
+impl<'a> Round<'a> {
+    /// Goes in to the data of `local`'s shard. `None`: somebody holds it.
+    #[inline]
+    fn enter(local: &'a Local) -> Option<Round<'a>> {
+        let store = local.enter()?;
+        Some(Round { local, door: local.door(store.now), store })
+    }
 }
 
 /// A command that was parsed.
@@ -112,8 +127,9 @@ pub struct Session {
 
 impl Session {
     /// A fresh connection of `local`'s shard.
-    pub fn new(client: Client, local: &Local) -> Session {
+    pub fn new(mut client: Client, local: &Local) -> Session {
         let (token, mailbox) = local.sit();
+        client.address = Address { shard: local.id as u16, token };
         Session {
             client,
             out: Out::default(),
@@ -129,6 +145,12 @@ impl Session {
         }
     }
 
+    /// Whether letters may come at any time.
+    #[inline]
+    pub fn listens(&self) -> bool {
+        self.client.gates & gate::LISTENER != 0
+    }
+
     /// The letter box to wait at.
     pub fn mailbox(&self) -> &Mailbox {
         &self.mailbox
@@ -141,7 +163,7 @@ impl Session {
             match event {
                 Event::Granted(shard) => self.pending_hold.granted(shard),
                 Event::Done(group) => local.recycle(group),
-                Event::Rung => {}
+                Event::Rung | Event::Letter(_) => {}
             }
         }
         self.pending_hold.release(&local.shared);
@@ -205,17 +227,12 @@ impl Session {
             }
             if let Some(set) = self.wanted.take() {
                 // Before entering this shard: when it is what was granted, nobody enters until the command has run.
-                if let Some(turn) = self.run_holding(local, &set) {
-                    return turn;
+                if !self.run_wanted(local, set) {
+                    return Turn::Wait;
                 }
                 continue;
             }
-            let Some(mut store) = local.enter() else {
-                local.ring_when_free(self.token);
-                return Turn::Wait;
-            };
-            let stop = SCRATCH.with_borrow_mut(|scratch| self.batch(local, &mut store, scratch));
-            drop(store);
+            let stop = SCRATCH.with_borrow_mut(|scratch| self.batch(local, scratch));
             if let Some(turn) = self.stopped(local, stop) {
                 return turn;
             }
@@ -228,6 +245,7 @@ impl Session {
         while let Some(event) = self.mailbox.take() {
             match event {
                 Event::Rung => {}
+                Event::Letter(letter) => self.read_letter(letter),
                 Event::Granted(shard) => {
                     self.pending_hold.granted(shard);
                     granted = true;
@@ -252,7 +270,12 @@ impl Session {
         match stop {
             Stop::Drained => Some(Turn::Read),
             Stop::Barrier => None,
-            Stop::Hold(set) => self.run_holding(local, &set),
+            Stop::Hold(..) => unreachable!("what needs several shards runs within the batch"),
+            Stop::Locked => {
+                local.ring_when_free(self.token);
+                Some(Turn::Wait)
+            }
+            Stop::Waits => Some(Turn::Wait),
             Stop::Paused => {
                 local.ring_at_tick(self.token);
                 Some(Turn::Wait)
@@ -288,11 +311,14 @@ impl Session {
     }
 
     /// Parses and runs what is in the buffer.
-    fn batch(&mut self, local: &Local, store: &mut Store, scratch: &mut Scratch) -> Stop {
-        let limits =
-            Limits { bulk_bytes_max: store.settings.memory(P::PROTO_MAX_BULK_LEN), unauthenticated: false };
+    fn batch(&mut self, local: &Local, scratch: &mut Scratch) -> Stop {
+        let mut inside = Round::enter(local);
+        let Some(round) = &inside else { return Stop::Locked };
+        let bulk_bytes_max = round.store.settings.memory(P::PROTO_MAX_BULK_LEN);
+        let limits = Limits { bulk_bytes_max, unauthenticated: false };
         loop {
-            let ended = self.parse_ahead(local, store, scratch, limits);
+            let Some(round) = &inside else { return Stop::Locked };
+            let ended = self.parse_ahead(local, &round.store, scratch, limits);
             if scratch.commands.is_empty() {
                 return match ended {
                     Some(Parsed::Violation(violation)) => Stop::Violation(violation),
@@ -303,7 +329,7 @@ impl Session {
                     _ => Stop::Drained,
                 };
             }
-            if let Some(stop) = self.run_parsed(local, store, scratch) {
+            if let Some(stop) = self.run_parsed(&mut inside, scratch) {
                 return stop;
             }
             if self.at == self.input.len() {
@@ -365,32 +391,44 @@ impl Session {
     }
 
     /// Runs the parsed commands. `Some`: stopped before the end.
-    fn run_parsed(&mut self, local: &Local, store: &mut Store, scratch: &Scratch) -> Option<Stop> {
+    fn run_parsed<'a>(&mut self, inside: &mut Option<Round<'a>>, scratch: &Scratch) -> Option<Stop> {
+        let round = inside.as_mut()?;
+        let local = round.local;
         let (shards, db) = (local.shared.shards(), self.client.caller.db);
         if scratch.commands.len() > 1 {
             for command in &scratch.commands {
                 if command.known.0 != 0 && (shards == 1 || command.known.1.shard(shards) == local.id) {
-                    store.prefetch_entry(db, command.known.1);
+                    round.store.prefetch_entry(db, command.known.1);
                 }
             }
         }
         let input = std::mem::take(&mut self.input);
-        let mut round = Round { local, door: local.door(store.now), store };
+        let now_ms = round.store.now.ms;
         let mut stopped = None;
         for command in &scratch.commands {
+            let Some(round) = inside else { break };
             let spans = &scratch.spans[command.first as usize..(command.first + command.count) as usize];
             let mut args = Args::new(&input, spans, command.known);
-            match self.one(&mut round, command, &mut args) {
-                None => self.at = command.end,
+            match self.one(round, command, &mut args) {
+                None => {
+                    self.at = command.end;
+                    continue;
+                }
                 Some(Stop::Wish) => {
                     self.at = command.end;
                     stopped = Some(Stop::Wish);
                 }
+                Some(Stop::Hold(row, set)) => {
+                    *inside = None;
+                    stopped = self.run_holding_or_wait(local, row, set, &mut args, command.end);
+                    if stopped.is_none() {
+                        *inside = Round::enter(local);
+                        continue;
+                    }
+                }
                 stop => stopped = stop,
             }
-            if stopped.is_some() {
-                break;
-            }
+            break;
         }
         // What CLIENT LIST shows is written once a batch.
         let info = &self.client.info;
@@ -402,8 +440,25 @@ impl Session {
             info.last_command.store(sub.unwrap_or(row).id, Ordering::Relaxed);
         }
         self.input = input;
-        info.last_ms.store(round.store.now.ms, Ordering::Relaxed);
+        info.last_ms.store(now_ms, Ordering::Relaxed);
         stopped
+    }
+
+    /// Runs the command at the front of the buffer, which ends at `end`, while holding `set`. `Some`: it must wait.
+    fn run_holding_or_wait(
+        &mut self,
+        local: &Local,
+        row: RowRef,
+        set: ShardSet,
+        args: &mut Args<'_>,
+        end: usize,
+    ) -> Option<Stop> {
+        if !self.run_holding(local, row, &set, args) {
+            self.wanted = Some(set);
+            return Some(Stop::Waits);
+        }
+        self.at = end;
+        None
     }
 
     /// Runs one command. `Some`: it did not run (or, for a wish, asks for something).
@@ -488,13 +543,13 @@ impl Session {
             self.out.protocol = self.client.caller.protocol;
             if row.spec.group == Group::Server {
                 // The commands behind a CONFIG SET in the batch run under the new settings.
-                local.heed_settings(round.store);
+                local.heed_settings(&mut round.store);
                 round.door.now = round.store.now;
             }
             return (self.client.wish != Wish::None).then_some(Stop::Wish);
         }
         match plan(row.spec, args, command.known, local.shared.shards(), local.id) {
-            Plan::Local => door.on_one(row, round.store, &self.client.caller, args, &mut self.out),
+            Plan::Local => door.on_one(row, &mut round.store, &self.client.caller, args, &mut self.out),
             Plan::Foreign(shard) => {
                 if !self.read_in_place(round, shard, row, args) {
                     let reply_at = (!silent).then_some(self.out.buf.len());
@@ -505,7 +560,7 @@ impl Session {
             Plan::Several(_) if self.gather.is_open() => return Some(Stop::Barrier),
             Plan::Several(set) => {
                 if !self.read_several_in_place(round, &set, row, args) {
-                    return Some(Stop::Hold(set));
+                    return Some(Stop::Hold(row, set));
                 }
             }
         }
@@ -566,36 +621,55 @@ impl Session {
         true
     }
 
-    /// Runs the command at the front of the buffer while holding `set`.
-    fn run_holding(&mut self, local: &Local, set: &ShardSet) -> Option<Turn> {
+    /// Runs a command while holding `set`. `false`: not all of it is free; it was asked for.
+    fn run_holding(&mut self, local: &Local, row: RowRef, set: &ShardSet, args: &mut Args<'_>) -> bool {
         let mut held = match hold::acquire(&local.shared, set, &mut self.pending_hold) {
             Ok(held) => held,
             Err(busy) => {
                 local.want_hold(busy, self.token);
-                self.wanted = Some(set.clone());
-                return Some(Turn::Wait);
+                return false;
             }
         };
         local.counters.holds.add(1);
         let now = Now::read(Uses::under(&local.shared.host.settings()));
-        let mut stores: Vec<Option<&mut Store>> = (0..local.shared.shards()).map(|_| None).collect();
-        for (holder, shard) in held.iter_mut().zip(set) {
+        for holder in &mut held {
             holder.now = now;
             local.heed_settings(holder);
-            stores[usize::from(*shard)] = Some(&mut **holder);
         }
+        let mut stores = hold::Stores::new(held, set, local.shared.shards());
+        let before = self.out.buf.len();
+        local.door(now).on_many(row, &mut stores, &self.client.caller, args, &mut self.out);
+        self.after_slow(before);
+        true
+    }
+
+    /// Runs the command at the front of the buffer, which waited to hold `set`. `false`: it still waits.
+    fn run_wanted(&mut self, local: &Local, set: ShardSet) -> bool {
         let limits = Limits { bulk_bytes_max: u64::MAX, unauthenticated: false };
         let mut spans = Vec::new();
         let Parsed::Command { end } = self.parser.next(&self.input, self.at, &mut spans, limits) else {
             unreachable!("the command was parsed before and its bytes are still there");
         };
-        let mut args = Args::new(&self.input, &spans, (0, KeyHash::from_bits(0)));
+        let input = std::mem::take(&mut self.input);
+        let mut args = Args::new(&input, &spans, (0, KeyHash::from_bits(0)));
         let row = resolve(table().find(args.get(0)), &mut args).expect("the command was resolved before");
-        let before = self.out.buf.len();
-        local.door(now).on_many(row, &mut stores, &self.client.caller, &mut args, &mut self.out);
-        self.at = end;
-        self.after_slow(before);
-        None
+        let waits = self.run_holding_or_wait(local, row, set, &mut args, end);
+        self.input = input;
+        waits.is_none()
+    }
+
+    /// Takes a letter in.
+    fn read_letter(&mut self, letter: Letter) {
+        match letter {
+            Letter::Push(push) => {
+                let at = self.out.buf.len();
+                self.out.buf.extend_from_slice(&push);
+                if self.client.caller.protocol == Protocol::Resp2 {
+                    self.out.buf[at] = b'*';
+                }
+            }
+            Letter::Rung => {}
+        }
     }
 
     /// Puts the array form of an inline line in its place.

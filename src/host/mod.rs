@@ -7,6 +7,7 @@ mod clients;
 mod counters;
 mod gauges;
 mod lazy;
+pub mod mail;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

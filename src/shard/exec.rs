@@ -1,7 +1,8 @@
 //! The one door: only this file calls handlers. It times them, counts them and writes their refusals.
 use std::cell::Cell as StdCell;
 
-use crate::cmd::cx::{Caller, Client, ConnCx, Met, ReadCx, ReadStores, WriteCx, WriteStores};
+use super::local::Local;
+use crate::cmd::cx::{Caller, Client, ConnCx, Held, Met, ReadCx, ReadStores, WriteCx, WriteStores};
 use crate::cmd::spec::{Done, Handler};
 use crate::cmd::table::RowRef;
 use crate::host::{Counters, Host};
@@ -12,6 +13,8 @@ use crate::wire::{Args, Error, Key, Out};
 
 /// The door, as the executing shard has it.
 pub struct Door<'a> {
+    /// The executing shard's thread.
+    pub local: &'a Local,
     /// The process.
     pub host: &'a Host,
     /// Counters of the executing shard.
@@ -25,8 +28,14 @@ pub struct Door<'a> {
 impl<'a> Door<'a> {
     /// A door for one turn.
     #[inline]
-    pub fn new(host: &'a Host, counters: &'a Counters, now: Now) -> Door<'a> {
-        Door { host, counters, now, clock: StdCell::new(cycles()) }
+    pub fn new(local: &'a Local, now: Now) -> Door<'a> {
+        Door {
+            local,
+            host: &local.shared.host,
+            counters: &local.counters,
+            now,
+            clock: StdCell::new(cycles()),
+        }
     }
 
     #[inline(always)]
@@ -91,7 +100,8 @@ impl<'a> Door<'a> {
         out: &mut Out,
     ) {
         let Handler::Write(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
-        let mut cx = WriteCx::new(stores, caller, self.host, self.counters, self.now);
+        let mut cx =
+            WriteCx::new(stores, caller, self.host, self.counters, self.now, row.spec.event.as_ref());
         self.pass(row, out, |out| handler(&mut cx, args, out));
     }
 
@@ -100,11 +110,28 @@ impl<'a> Door<'a> {
         let Handler::Conn(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let mut cx = ConnCx { client, host: self.host, counters: self.counters, now: self.now };
         self.pass(row, out, |out| handler(&mut cx, args, out));
+        if !client.mail.is_empty() {
+            self.local.send_mail(&mut client.mail);
+        }
     }
 
-    /// Runs a reading or writing command whose keys all lie in `store`.
+    /// Runs a reading or writing command whose keys all lie in `store`, and tells what is new.
     #[inline(always)]
     pub fn on_one(
+        &self,
+        row: RowRef,
+        store: &mut Store,
+        caller: &Caller,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) {
+        self.part_on_one(row, store, caller, args, out);
+        self.spread_one(store);
+    }
+
+    /// [`Door::on_one`] as a part of a whole, which tells what is new at its end.
+    #[inline(always)]
+    pub fn part_on_one(
         &self,
         row: RowRef,
         store: &mut Store,
@@ -123,30 +150,42 @@ impl<'a> Door<'a> {
         }
     }
 
-    /// Runs a reading or writing command on the stores it holds, by shard.
-    pub fn on_many<'x>(
-        &'x self,
+    /// Runs a reading or writing command on the stores it holds, as a part of a whole, which tells what is new at
+    /// its end.
+    pub fn part_on_many(
+        &self,
         row: RowRef,
-        stores: &'x mut [Option<&'x mut Store>],
-        caller: &'x Caller,
+        held: &mut dyn Held,
+        caller: &Caller,
         args: &mut Args<'_>,
         out: &mut Out,
     ) {
         if matches!(row.spec.handler, Handler::Write(_)) {
-            return self.write(row, WriteStores::Many(stores), caller, args, out);
+            return self.write(row, WriteStores::Many(held), caller, args, out);
         }
-        let shared: Vec<Option<&Store>> = stores.iter().map(|s| s.as_deref()).collect();
+        let shared: Vec<Option<&Store>> = (0..held.shards()).map(|shard| held.get(shard)).collect();
         let met = self.read(row, ReadStores::Many(&shared), caller, args, out);
-        if met == Met::Walked {
-            stores.iter_mut().flatten().for_each(|store| store.expire_walked(caller.db));
-        } else if met != Met::Nothing {
-            let shards = stores.len();
-            for_keys(row, args, |at, key| {
-                if let Some(store) = stores[key.hash.shard(shards)].as_deref_mut() {
-                    clear(store, caller.db, key, met, args, at);
-                }
-            });
+        let mut stores = WriteStores::Many(held);
+        match met {
+            Met::Nothing => {}
+            Met::Walked => stores.for_each(|store| store.expire_walked(caller.db)),
+            _ => for_keys(row, args, |at, key| {
+                clear(stores.of(key.hash), caller.db, key, met, args, at);
+            }),
         }
+    }
+
+    /// [`Door::part_on_many`] as a whole.
+    pub fn on_many(
+        &self,
+        row: RowRef,
+        held: &mut dyn Held,
+        caller: &Caller,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) {
+        self.part_on_many(row, held, caller, args, out);
+        self.spread(WriteStores::Many(held));
     }
 }
 

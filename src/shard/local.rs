@@ -16,6 +16,7 @@ use super::mesh::Mesh;
 use super::msg::{Control, Group, Message, Token};
 use crate::cmd::table::table;
 use crate::host::Counters;
+use crate::host::mail::{Address, Letter, Mail};
 use crate::store::{Now, Store};
 
 /// What reaches a waiting connection.
@@ -26,18 +27,20 @@ pub enum Event {
     Granted(usize),
     /// Try again (the shard's data is free, a pause may be over).
     Rung,
+    /// For the client, out of the order of its requests.
+    Letter(Letter),
 }
 
 /// A connection's letter box.
 #[derive(Default)]
 pub struct Mailbox {
-    events: RefCell<Vec<Event>>,
+    events: RefCell<VecDeque<Event>>,
     waker: RefCell<Option<Waker>>,
 }
 
 impl Mailbox {
     fn put(&self, event: Event) {
-        self.events.borrow_mut().push(event);
+        self.events.borrow_mut().push_back(event);
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();
         }
@@ -45,8 +48,7 @@ impl Mailbox {
 
     /// Takes the next event.
     pub fn take(&self) -> Option<Event> {
-        let mut events = self.events.borrow_mut();
-        if events.is_empty() { None } else { Some(events.remove(0)) }
+        self.events.borrow_mut().pop_front()
     }
 
     /// Whether something is there; else `waker` is woken when something comes.
@@ -136,7 +138,7 @@ impl Local {
     /// The door to handlers at the time `now`.
     #[inline]
     pub fn door(&self, now: Now) -> Door<'_> {
-        Door::new(&self.shared.host, &self.counters, now)
+        Door::new(self, now)
     }
 
     /// Goes in to this shard's data, with the clock read and the settings in force.
@@ -211,7 +213,20 @@ impl Local {
         match event {
             Event::Granted(shard) => drop(self.shared.cells[shard].adopt()),
             Event::Done(group) => self.recycle(group),
-            Event::Rung => {}
+            Event::Rung | Event::Letter(_) => {}
+        }
+    }
+
+    /// Sends letters.
+    #[cold]
+    pub fn send_mail(&self, mail: &mut Mail) {
+        for (Address { shard, token }, letter) in mail.drain(..) {
+            let to = usize::from(shard);
+            if to == self.id {
+                self.deliver(token, Event::Letter(letter));
+            } else {
+                self.mesh.send(&self.shared, self.id, to, Message::Letter { token, letter });
+            }
         }
     }
 
@@ -337,6 +352,7 @@ impl Local {
             Message::Done(group) => self.deliver(group.token, Event::Done(group)),
             Message::WantHold { from, token } => self.wanted.borrow_mut().push_back((from, token)),
             Message::Granted { shard, token } => self.deliver(token, Event::Granted(shard)),
+            Message::Letter { token, letter } => self.deliver(token, Event::Letter(letter)),
         }
     }
 

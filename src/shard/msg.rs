@@ -1,16 +1,9 @@
 //! What shards say to each other. A closed list.
 use crate::base::hash::KeyHash;
 use crate::cmd::cx::Caller;
+use crate::host::mail::Letter;
+pub use crate::host::mail::Token;
 use crate::wire::{Args, Out, Span};
-
-/// A connection of the sending shard; stale tokens reach nobody.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Token {
-    /// Place in the shard's list of connections.
-    pub slot: u32,
-    /// How often the place was used before.
-    pub generation: u32,
-}
 
 /// Over the rings.
 pub enum Message {
@@ -24,6 +17,13 @@ pub enum Message {
         from: usize,
         /// The connection.
         token: Token,
+    },
+    /// A letter to a connection of the receiver.
+    Letter {
+        /// The connection.
+        token: Token,
+        /// What it says.
+        letter: Letter,
     },
     /// `shard` is held for the connection; it must adopt the hold.
     Granted {

@@ -239,7 +239,7 @@ impl Store {
             self.settle_many(db, key, Effect::PartsExpired, expired);
         }
         if changes > 0 || (removed && expired > 0) {
-            self.settle_many(db, key, if removed { Effect::Deleted } else { Effect::Written }, changes);
+            self.settle_many(db, key, if removed { Effect::Emptied } else { Effect::Written }, changes);
         }
         result
     }

@@ -5,12 +5,14 @@
 pub mod db;
 pub mod edit;
 mod expire;
+pub mod news;
 mod now;
 
 use std::sync::Arc;
 
 use db::Db;
 pub use expire::PARTS_STEP;
+use news::{Event, News};
 pub use now::{Now, Uses};
 
 use crate::config::{P, Settings};
@@ -30,6 +32,8 @@ pub enum Effect {
     Written,
     /// The key was deleted by a command.
     Deleted,
+    /// The value was edited until nothing was left, so the key went.
+    Emptied,
     /// Only the deadline changed.
     Deadline,
     /// The key was deleted because its deadline had come.
@@ -53,6 +57,14 @@ pub struct Store {
     pub active_expiry: bool,
     /// Where large things are freed; without it they are freed on the spot.
     pub lazy_free: Option<Arc<LazyFree>>,
+    /// Who wants to hear of changes: bits of [`news::listen`].
+    pub listens: u32,
+    /// The event that the running command's changes stand for.
+    pub event: Option<&'static Event>,
+    /// There is something in `news`.
+    pub has_news: bool,
+    /// What others shall hear when the running command is done.
+    pub news: News,
     expiry: expire::Progress,
 }
 
@@ -68,6 +80,10 @@ impl Store {
             counters,
             active_expiry: true,
             lazy_free: None,
+            listens: 0,
+            event: None,
+            has_news: false,
+            news: News::default(),
             expiry: expire::Progress::default(),
         }
     }
@@ -159,11 +175,16 @@ impl Store {
 
     /// [`Store::settle`] for a change of `changes` parts of a value.
     #[inline]
-    fn settle_many(&mut self, _db: u32, _key: Key<'_>, effect: Effect, changes: u64) {
+    fn settle_many(&mut self, db: u32, key: Key<'_>, effect: Effect, changes: u64) {
+        if self.listens != 0 {
+            self.note_change(db, key, effect);
+        }
         match effect {
             Effect::Expired => self.counters.expired_keys.add(1),
             Effect::PartsExpired => self.counters.expired_subkeys.add(changes),
-            Effect::Written | Effect::Deleted | Effect::Deadline => self.counters.dirty.add(changes),
+            Effect::Written | Effect::Deleted | Effect::Emptied | Effect::Deadline => {
+                self.counters.dirty.add(changes)
+            }
         }
     }
 }

@@ -384,9 +384,8 @@ mod tests {
                     f(&ReadCx { stores, caller, host, counters, now, met: Cell::default() }, args, out)
                 }
                 Handler::Write(f) => {
-                    let mut stores: Vec<_> = self.stores.iter_mut().map(Some).collect();
-                    let stores = WriteStores::Many(&mut stores);
-                    f(&mut WriteCx::new(stores, caller, host, counters, now), args, out)
+                    let stores = WriteStores::Many(&mut self.stores);
+                    f(&mut WriteCx::new(stores, caller, host, counters, now, None), args, out)
                 }
                 Handler::Conn(_) | Handler::Container => unreachable!(),
             }

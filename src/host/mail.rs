@@ -1,0 +1,35 @@
+//! Letters to connections: what reaches a client out of the order of its requests, from whatever shard.
+//!
+//! Must stay true: a letter names the connection by a token of its shard, and one for a connection that is gone reaches
+//! nobody; letters of one thread to one connection arrive in the order in which they were written.
+use std::sync::Arc;
+
+/// A connection among those of its shard; stale tokens reach nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Token {
+    /// Place in the shard's list of connections.
+    pub slot: u32,
+    /// How often the place was used before.
+    pub generation: u32,
+}
+
+/// Where a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Address {
+    /// Its shard.
+    pub shard: u16,
+    /// Which connection of that shard.
+    pub token: Token,
+}
+
+/// What a letter says.
+#[derive(Clone, Debug)]
+pub enum Letter {
+    /// The client gets this, a push of RESP3; one that speaks RESP2 gets an array instead.
+    Push(Arc<[u8]>),
+    /// Look again: what the connection waits for may be there.
+    Rung,
+}
+
+/// Letters that a command left behind, to be sent when it is done.
+pub type Mail = Vec<(Address, Letter)>;
