@@ -9,12 +9,11 @@ use std::os::fd::AsRawFd;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::Poll;
 
+use super::limits::Overrun;
 use super::session::{Session, Turn};
 use crate::cmd::cx::Client;
-use crate::config::P;
 use crate::host::ClientInfo;
 use crate::rt;
 use crate::shard::local::{Local, Mailbox, Writing};
@@ -114,6 +113,18 @@ fn count_written(local: &Local, info: &ClientInfo, bytes: usize) {
     info.net_out.add(bytes as u64);
 }
 
+/// Takes bytes that were read and runs what they ask for.
+fn read(session: &mut Session, local: &Local, buf: Vec<u8>, bytes: usize) -> Turn {
+    session.take_input(buf, bytes);
+    if bytes == 0 {
+        // The client will send no more; what it is owed is still written.
+        return Turn::Close;
+    }
+    local.counters.reads.add(1);
+    local.counters.net_in.add(bytes as u64);
+    session.run(local)
+}
+
 async fn exchange(
     session: &mut Session,
     local: &Local,
@@ -127,7 +138,13 @@ async fn exchange(
     let mut writing = pin!(None);
     let (mut idle_reader, mut idle_writer) = (None, Some(writer));
     let (mut spare, mut turn) = (Vec::new(), Turn::Read);
+    // Bytes of the write under way, and how long too much has been waiting.
+    let (mut writing_bytes, mut overrun) = (0, Overrun::default());
     loop {
+        session.hear();
+        if overrun.must_close(session, writing_bytes, local, info) {
+            return;
+        }
         if idle_writer.is_some() && session.may_write() && !write_at_once(fd, session, local, info) {
             return;
         }
@@ -135,7 +152,7 @@ async fn exchange(
             && let Some(writer) = idle_writer.take()
         {
             let bytes = std::mem::replace(&mut session.out.buf, std::mem::take(&mut spare));
-            info.output_bytes.store(bytes.len() as u64, Ordering::Relaxed);
+            writing_bytes = bytes.len();
             writing.set(Some(write(writer, bytes, local.writing())));
         }
         if turn == Turn::Close && idle_writer.is_some() {
@@ -150,56 +167,27 @@ async fn exchange(
         {
             reading.set(Some(rt::ReadHalf::read(reader, session.lend_input())));
         }
-        let mailbox = (turn == Turn::Wait || session.listens()).then(|| session.mailbox());
+        let mailbox =
+            (turn == Turn::Wait || session.listens() || overrun.is_timed()).then(|| session.mailbox());
         let event = next_event(reading.as_mut(), writing.as_mut(), mailbox).await;
         match event {
             Event::Written(half, result, buf) => {
                 writing.set(None);
                 let Ok(bytes) = result else { return };
                 count_written(local, info, bytes);
-                info.output_bytes.store(0, Ordering::Relaxed);
+                writing_bytes = 0;
                 idle_writer = Some(half);
                 spare = emptied(buf);
             }
             Event::Read(half, result, buf) => {
                 reading.set(None);
                 idle_reader = Some(half);
-                let bytes = result.unwrap_or(0);
-                session.take_input(buf, bytes);
-                if bytes == 0 {
-                    // The client will send no more; what it is owed is still written.
-                    turn = Turn::Close;
-                    continue;
-                }
-                local.counters.reads.add(1);
-                local.counters.net_in.add(bytes as u64);
-                turn = session.run(local);
-                if over_limits(session, local, info) {
-                    return;
-                }
+                turn = read(session, local, buf, result.unwrap_or(0));
             }
+            Event::Mail if turn == Turn::Read && session.only_hears() => {}
             Event::Mail => {
                 turn = session.run(local);
             }
         }
     }
-}
-
-/// Whether the client must be closed at once: it was killed, or its buffers passed their limits.
-fn over_limits(session: &Session, local: &Local, info: &ClientInfo) -> bool {
-    if info.killed.load(Ordering::Relaxed) {
-        return true;
-    }
-    let waiting_bytes = session.out.buf.len() as u64 + info.output_bytes.load(Ordering::Relaxed);
-    // Small buffers cannot be over any limit that makes sense, and reading settings costs.
-    if waiting_bytes < 16 * 1024 && session.input_bytes() < 1 << 20 {
-        return false;
-    }
-    let settings = local.shared.host.settings();
-    let hard_bytes = settings.output_limits()[0].hard_bytes;
-    if hard_bytes > 0 && waiting_bytes > hard_bytes {
-        local.counters.output_limit_closed.add(1);
-        return true;
-    }
-    session.input_bytes() as u64 > settings.memory(P::CLIENT_QUERY_BUFFER_LIMIT)
 }

@@ -1,6 +1,6 @@
 //! All rows of all families.
 use crate::cmd::spec::Spec;
-use crate::{admin, cmd, conn, obs};
+use crate::{admin, cmd, conn, obs, pubsub};
 
 use crate::cmd::table::{Table, install};
 
@@ -17,6 +17,7 @@ pub fn families() -> Vec<&'static [Spec]> {
         cmd::sorted_set::COMMANDS,
         cmd::geo::COMMANDS,
         cmd::stream::COMMANDS,
+        pubsub::COMMANDS,
         conn::commands::COMMANDS,
         conn::client_commands::COMMANDS,
         obs::command::COMMANDS,

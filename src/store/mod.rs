@@ -72,7 +72,7 @@ impl Store {
     /// An empty shard with `settings.databases` databases.
     pub fn new(settings: Arc<Settings>, counters: Arc<Counters>) -> Store {
         let databases = settings.int(P::DATABASES) as usize;
-        Store {
+        let mut store = Store {
             dbs: (0..databases).map(|_| None).collect(),
             now: Now::read(Uses::under(&settings)),
             settings,
@@ -85,7 +85,9 @@ impl Store {
             has_news: false,
             news: News::default(),
             expiry: expire::Progress::default(),
-        }
+        };
+        store.heed_events();
+        store
     }
 
     /// Takes over the settings in force.
@@ -94,6 +96,7 @@ impl Store {
         self.settings_version = host.settings_version();
         self.settings = host.settings();
         self.now.uses = Uses::under(&self.settings);
+        self.heed_events();
     }
 
     /// Number of databases.
