@@ -30,14 +30,18 @@ impl Door<'_> {
     #[cold]
     #[inline(never)]
     fn spread_news(&self, stores: &mut WriteStores<'_>) {
-        let mut mail = Mail::new();
+        let (mut events, mut classes) = (Vec::new(), 0);
         stores.for_each(|store| {
             store.has_news = false;
-            let classes = store.news.classes;
-            for event in store.news.events.drain(..) {
-                publish(&self.host.hub, classes, &event, &mut mail);
-            }
+            classes = store.news.classes;
+            events.append(&mut store.news.events);
         });
+        // A command over several shards noted its events here and there.
+        events.sort_by_key(|event| event.number);
+        let mut mail = Mail::new();
+        for event in &events {
+            publish(&self.host.hub, classes, event, &mut mail);
+        }
         self.local.send_mail(&mut mail);
     }
 }
@@ -69,7 +73,7 @@ mod tests {
     fn events_are_published_both_ways() {
         let (hub, mut own) = (Hub::default(), Subscriptions::default());
         hub.subscribe(&mut own, Kind::Pattern, b"__key*__:*", Address::default());
-        let event = KeyEvent { db: 3, event: Event::DEL, key: b"a key"[..].into() };
+        let event = KeyEvent { number: 0, db: 3, event: Event::DEL, key: b"a key"[..].into() };
         let texts = |classes| {
             let mut mail = Mail::new();
             publish(&hub, classes, &event, &mut mail);

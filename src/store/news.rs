@@ -2,6 +2,8 @@
 //!
 //! Must stay true: a store that nobody listens to pays one load per change; news leave the store when the command, the
 //! transaction or the script as a whole is done, never in between.
+use std::cell::Cell;
+
 use super::db::Found;
 use super::{Effect, Store};
 use crate::config::{P, Settings};
@@ -79,12 +81,18 @@ impl Event {
 /// An event of a key.
 #[derive(Debug)]
 pub struct KeyEvent {
+    /// Ascends among the events of one thread: it orders those of a command over several stores.
+    pub number: u64,
     /// Its database.
     pub db: u32,
     /// What happened.
     pub event: Event,
     /// The key.
     pub key: Box<[u8]>,
+}
+
+thread_local! {
+    static NEXT_NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
 /// What a store has to tell.
@@ -153,7 +161,9 @@ impl Store {
     pub fn note_event(&mut self, db: u32, key: Key<'_>, event: Event) {
         if self.listens & listen::EVENTS != 0 && self.news.classes & event.class != 0 {
             self.has_news = true;
-            self.news.events.push(KeyEvent { db, event, key: key.bytes.into() });
+            let number = NEXT_NUMBER.get();
+            NEXT_NUMBER.set(number + 1);
+            self.news.events.push(KeyEvent { number, db, event, key: key.bytes.into() });
         }
     }
 }
