@@ -4,6 +4,7 @@ mod fibers;
 mod gates;
 mod gather;
 mod holding;
+mod limits;
 
 pub mod client_commands;
 pub mod commands;

@@ -168,7 +168,24 @@ impl Session {
     /// Whether letters may come at any time.
     #[inline]
     pub fn listens(&self) -> bool {
-        self.client.gates & gate::LISTENER != 0
+        self.client.gates & (gate::LISTENER | gate::SUBSCRIBED) != 0
+    }
+
+    /// Takes what was published for this connection.
+    #[inline]
+    pub fn hear(&mut self) {
+        self.mailbox.take_pushes(&mut self.out.buf);
+    }
+
+    /// Whether nothing has come but messages for the client, which [`Session::hear`] takes.
+    #[inline]
+    pub fn only_hears(&self) -> bool {
+        !self.mailbox.has_events()
+    }
+
+    /// Has the mailbox ring at the next tick.
+    pub fn ring_at_tick(&self, local: &Local) {
+        local.ring_once_at_tick(self.token, &self.mailbox);
     }
 
     /// The letter box to wait at.
@@ -178,6 +195,7 @@ impl Session {
 
     /// Ends the connection: gives back what it has of the shard.
     pub fn end(mut self, local: &Local) {
+        local.shared.host.hub.leave(&mut self.client.subscriptions, self.client.caller.address);
         // What came but was not read: a grant that is dropped would lock its shard for ever.
         while let Some(event) = self.mailbox.take() {
             match event {
@@ -250,6 +268,9 @@ impl Session {
     /// Runs as far as it goes.
     pub fn run(&mut self, local: &Local) -> Turn {
         local.begin_turn();
+        if self.listens() {
+            local.take_arrivals();
+        }
         if !self.read_mail(local) {
             return Turn::Wait;
         }
@@ -285,6 +306,7 @@ impl Session {
 
     /// Takes what came for this connection. `false`: something is still missing.
     fn read_mail(&mut self, local: &Local) -> bool {
+        self.hear();
         let mut granted = false;
         while let Some(event) = self.mailbox.take() {
             match event {
@@ -548,16 +570,21 @@ impl Session {
             return Some(Stop::Paused);
         }
         let before = self.out.buf.len();
-        if let Err(error) = gates::allowed(row, round.door.host, &self.client.caller) {
+        let allowed = gates::allowed(row, round.door.host, &self.client.caller)
+            .and_then(|()| gates::subscriber_may(row, &self.client));
+        if let Err(error) = allowed {
             return self.reject(&round.door, Some(row), &error);
         }
         if self.client.gates & gate::MULTI != 0 && row.spec.flags & flag::UNQUEUED == 0 {
             return self.queue(round, row, command, args);
         }
         self.client.info.last_command.store(row.id, Ordering::Relaxed);
-        let silent = gates::is_silent(&self.client);
+        let silent = gates::is_silent(row, &self.client);
         let stop = self.dispatch(round, row, command, args, silent);
         match stop {
+            None | Some(Stop::Wish) if row.spec.flags & flag::PUSHES != 0 => {
+                self.after_slow(self.out.buf.len()).or(stop)
+            }
             None | Some(Stop::Wish) => self.after_slow(before).or(stop),
             stop => stop,
         }
@@ -599,8 +626,17 @@ impl Session {
             if self.gather.is_open() && row.spec.group == Group::Server {
                 return Some(Stop::Barrier);
             }
+            // What a subscriber hears before it gives a subject up, and what it publishes for itself.
+            let hears = row.spec.flags & flag::PUBSUB != 0 && !silent && self.listens();
+            if hears {
+                self.hear();
+            }
             door.conn(row, &mut self.client, args, &mut self.out);
             self.out.protocol = self.client.caller.protocol;
+            self.mailbox.set_protocol(self.out.protocol);
+            if hears {
+                self.hear();
+            }
             if row.spec.group == Group::Server {
                 // The commands behind a CONFIG SET in the batch run under the new settings.
                 local.heed_settings(&mut round.store);

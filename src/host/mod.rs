@@ -7,6 +7,7 @@ mod claim;
 mod clients;
 mod counters;
 mod gauges;
+pub mod hub;
 mod lazy;
 pub mod mail;
 pub mod queued;
@@ -25,6 +26,8 @@ pub use counters::{CommandCounters, Counter, Counters};
 pub use gauges::{Allocated, Gauges, Memory, Rates, ratio};
 pub use lazy::LazyFree;
 
+use hub::Hub;
+
 use crate::base::{clock, rng::Rng};
 use crate::config::Settings;
 use crate::rt::sys::cycles;
@@ -41,6 +44,8 @@ pub struct Host {
     pub counters: Vec<Arc<Counters>>,
     /// Connected clients.
     pub clients: Clients,
+    /// Who listens to what.
+    pub hub: Hub,
     /// Where large things are freed; stores hold it too.
     pub lazy_free: Arc<LazyFree>,
     /// Server-wide gate bits.
@@ -98,6 +103,7 @@ impl Host {
             settings_writer: Mutex::new(()),
             counters: (0..facts.shards).map(|_| Arc::new(Counters::new(facts.commands))).collect(),
             clients: Clients::default(),
+            hub: Hub::default(),
             lazy_free: Arc::default(),
             gates: AtomicU32::new(0),
             pause_until_ms: AtomicU64::new(0),

@@ -80,7 +80,7 @@ impl Store {
     /// An empty shard with `settings.databases` databases.
     pub fn new(settings: Arc<Settings>, counters: Arc<Counters>) -> Store {
         let databases = settings.int(P::DATABASES) as usize;
-        Store {
+        let mut store = Store {
             dbs: (0..databases).map(|_| None).collect(),
             now: Now::read(Uses::under(&settings)),
             settings,
@@ -95,7 +95,9 @@ impl Store {
             watches: Keyed::default(),
             waiters: Keyed::default(),
             expiry: expire::Progress::default(),
-        }
+        };
+        store.heed_events();
+        store
     }
 
     /// Takes over the settings in force.
@@ -104,6 +106,7 @@ impl Store {
         self.settings_version = host.settings_version();
         self.settings = host.settings();
         self.now.uses = Uses::under(&self.settings);
+        self.heed_events();
     }
 
     /// Number of databases.

@@ -11,6 +11,7 @@ mod limits;
 mod ordering;
 mod process;
 mod protocol;
+mod pubsub;
 
 use support::{Client, Server};
 

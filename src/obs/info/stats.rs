@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use super::Text;
 use crate::cmd::cx::ReadCx;
 use crate::cmd::table::table;
+use crate::host::hub::Kind;
 use crate::host::{CommandCounters, Host};
 
 pub(super) fn stats(cx: &ReadCx<'_>, text: &mut Text) {
@@ -29,10 +30,10 @@ pub(super) fn stats(cx: &ReadCx<'_>, text: &mut Text) {
     ]);
     text.field("keyspace_hits", host.sum(|c| &c.hits));
     text.field("keyspace_misses", host.sum(|c| &c.misses));
+    text.field("pubsub_channels", host.hub.subjects(Kind::Channel));
+    text.field("pubsub_patterns", host.hub.subjects(Kind::Pattern));
+    text.field("pubsubshard_channels", host.hub.subjects(Kind::ShardChannel));
     text.zeros(&[
-        "pubsub_channels",
-        "pubsub_patterns",
-        "pubsubshard_channels",
         "latest_fork_usec",
         "total_forks",
         "migrate_cached_sockets",
