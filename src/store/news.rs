@@ -2,6 +2,8 @@
 //!
 //! Must stay true: a store that nobody listens to pays one load per change; news leave the store when the command, the
 //! transaction or the script as a whole is done, never in between.
+use std::cell::Cell;
+
 use super::{Effect, Store};
 use crate::wire::Key;
 
@@ -47,19 +49,30 @@ pub mod class {
 }
 
 impl Event {
+    /// Made.
+    pub const NEW: Event = Event { class: class::NEW, name: "new" };
     /// Deleted by a command, or empty.
     pub const DEL: Event = Event { class: class::GENERIC, name: "del" };
     /// Got a deadline.
     pub const EXPIRE: Event = Event { class: class::GENERIC, name: "expire" };
+    /// Lost its deadline.
+    pub const PERSIST: Event = Event { class: class::GENERIC, name: "persist" };
     /// The deadline had come.
     pub const EXPIRED: Event = Event { class: class::EXPIRED, name: "expired" };
     /// The deadlines of fields had come.
     pub const FIELDS_EXPIRED: Event = Event { class: class::HASH, name: "hexpired" };
 }
 
+thread_local! {
+    /// The number of this thread's next event.
+    static NEXT_NUMBER: Cell<u64> = const { Cell::new(0) };
+}
+
 /// An event of a key.
 #[derive(Debug)]
 pub struct KeyEvent {
+    /// Events of one thread are numbered in their order: a command over several stores has some in each.
+    pub number: u64,
     /// Its database.
     pub db: u32,
     /// What happened.
@@ -85,23 +98,21 @@ impl Store {
         }
     }
 
-    /// The events that an effect stands for: that of the command, and what follows from how it ended.
+    /// The events that an effect stands for: those of the command, and what follows from how it began and ended.
     fn note_effect(&mut self, db: u32, key: Key<'_>, effect: Effect) {
-        match effect {
-            Effect::Written => self.note_own_event(db, key),
-            Effect::Deleted => self.note_event(db, key, Event::DEL),
-            Effect::Emptied => {
-                self.note_own_event(db, key);
-                self.note_event(db, key, Event::DEL);
-            }
-            Effect::Deadline => self.note_event(db, key, self.event.copied().unwrap_or(Event::EXPIRE)),
-            Effect::Expired => self.note_event(db, key, Event::EXPIRED),
-            Effect::PartsExpired => self.note_event(db, key, Event::FIELDS_EXPIRED),
-        }
-    }
-
-    fn note_own_event(&mut self, db: u32, key: Key<'_>) {
-        if let Some(event) = self.event {
+        let (before, own, after) = match effect {
+            Effect::Made => (Some(Event::NEW), self.events, None),
+            Effect::Written => (None, self.events, None),
+            Effect::Emptied => (None, self.events, Some(Event::DEL)),
+            Effect::Deleted => (None, &[][..], Some(Event::DEL)),
+            // Whoever puts it elsewhere names both places.
+            Effect::Taken => (None, &[][..], None),
+            Effect::Deadline if self.events.is_empty() => (None, &[Event::EXPIRE][..], None),
+            Effect::Deadline => (None, self.events, None),
+            Effect::Expired => (None, &[][..], Some(Event::EXPIRED)),
+            Effect::PartsExpired => (None, &[][..], Some(Event::FIELDS_EXPIRED)),
+        };
+        for event in before.iter().chain(own).chain(&after) {
             self.note_event(db, key, *event);
         }
     }
@@ -111,7 +122,9 @@ impl Store {
     pub fn note_event(&mut self, db: u32, key: Key<'_>, event: Event) {
         if self.listens & listen::EVENTS != 0 {
             self.has_news = true;
-            self.news.events.push(KeyEvent { db, event, key: key.bytes.into() });
+            let number = NEXT_NUMBER.get();
+            NEXT_NUMBER.set(number + 1);
+            self.news.events.push(KeyEvent { number, db, event, key: key.bytes.into() });
         }
     }
 }
