@@ -95,7 +95,7 @@ fn rename_key(cx: &mut WriteCx<'_>, args: &mut Args<'_>, only_new: bool) -> Resu
     let (from, to) = (args.key()?, args.key()?);
     let (now, caller) = (cx.now, cx.caller);
     cx.find_used(from).ok_or(Error::NoSuchKey)?;
-    if from.bytes == to.bytes || (only_new && cx.find_used(to).is_some()) {
+    if from.bytes == to.bytes || (cx.find_used(to).is_some() && only_new) {
         return Ok(false);
     }
     let block = cx.store(from.hash).take(caller.db, from).ok_or(Error::NoSuchKey)?.with_key(to.bytes);
