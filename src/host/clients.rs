@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::Counter;
+use super::mail::Address;
+use super::{Claim, Counter};
 use crate::base::clock;
 use crate::rt::sys::shutdown_fd;
 
@@ -57,6 +58,10 @@ pub struct ClientInfo {
     pub no_touch: AtomicBool,
     /// It shall be closed.
     pub killed: AtomicBool,
+    /// Where letters reach it.
+    pub address: Mutex<Address>,
+    /// Its wait, while it is blocked.
+    pub wait: Mutex<Option<Arc<Claim>>>,
 }
 
 impl ClientInfo {
@@ -85,6 +90,8 @@ impl ClientInfo {
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),
             killed: AtomicBool::new(false),
+            address: Mutex::default(),
+            wait: Mutex::default(),
         }
     }
 }

@@ -65,7 +65,7 @@ macro_rules! counters {
 
             /// CONFIG RESETSTAT.
             pub fn reset(&self) {
-                $(if !matches!(stringify!($name), "dirty" | "clients") { self.$name.set(0); })*
+                $(if !matches!(stringify!($name), "dirty" | "clients" | "blocked_clients") { self.$name.set(0); })*
                 for command in &self.commands {
                     command.calls.set(0);
                     command.cycles.set(0);
@@ -117,6 +117,8 @@ counters! {
     parks,
     /// Commands that held several shards.
     holds,
+    /// Clients blocked in a command, now.
+    blocked_clients,
     /// Holds that had to wait for an owner.
     hold_waits,
     /// Read system calls or completions.

@@ -27,7 +27,11 @@ pub struct Address {
 pub enum Letter {
     /// The client gets this, a push of RESP3; one that speaks RESP2 gets an array instead.
     Push(Arc<[u8]>),
-    /// Look again: what the connection waits for may be there.
+    /// The reply of the command that the client is blocked in.
+    Served(Vec<u8>),
+    /// The command that the client is blocked in may be served; the connection has the claim and must run it again.
+    Retry,
+    /// Look again: the wait may be over.
     Rung,
 }
 

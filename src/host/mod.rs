@@ -3,11 +3,13 @@
 //!
 //! Must stay true: nothing here is written by two shards on the hot path. Counters have one writer each; settings
 //! are an immutable snapshot that is republished whole.
+mod claim;
 mod clients;
 mod counters;
 mod gauges;
 mod lazy;
 pub mod mail;
+pub mod queued;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -16,6 +18,7 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
+pub use claim::{Claim, Stand};
 pub use clients::{ClientInfo, Clients};
 pub use counters::{CommandCounters, Counter, Counters};
 pub use gauges::{Allocated, Gauges, Memory, Rates, ratio};

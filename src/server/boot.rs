@@ -299,6 +299,8 @@ async fn chores(local: Rc<Local>) {
         loop {
             let Some(mut store) = local.enter() else { break };
             let more = store.expire_step();
+            store.sweep_listeners();
+            local.door(store.now).spread_one(&mut store);
             drop(store);
             if !more {
                 break;

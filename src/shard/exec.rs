@@ -2,8 +2,10 @@
 use std::cell::Cell as StdCell;
 
 use super::local::Local;
-use crate::cmd::cx::{Caller, Client, ConnCx, Held, Met, ReadCx, ReadStores, WriteCx, WriteStores};
-use crate::cmd::spec::{Done, Handler};
+use crate::cmd::cx::{
+    Caller, Client, ConnCx, Held, Met, Parts, ReadCx, ReadStores, Wait, WholeCx, WriteCx, WriteStores,
+};
+use crate::cmd::spec::{Done, Group, Handler};
 use crate::cmd::table::RowRef;
 use crate::host::{Counters, Host};
 use crate::rt::sys::cycles;
@@ -64,6 +66,14 @@ impl<'a> Door<'a> {
         out.error(error);
     }
 
+    /// A command that was run waits instead: it counts when it is served.
+    #[cold]
+    pub fn uncount(&self, row: RowRef) {
+        let minus_one = 1u64.wrapping_neg();
+        self.counters.commands[row.id as usize].calls.add(minus_one);
+        self.counters.processed.add(minus_one);
+    }
+
     /// Writes an error reply of a command that never ran.
     #[cold]
     pub fn reject(&self, row: RowRef, error: &Error, out: &mut Out) {
@@ -71,7 +81,7 @@ impl<'a> Door<'a> {
         self.refuse(error, out);
     }
 
-    /// Runs a reading command; returns what it met whose time has come.
+    /// Runs a reading command; returns what it met whose time has come, and whether it waits.
     #[inline(always)]
     pub fn read(
         &self,
@@ -80,16 +90,17 @@ impl<'a> Door<'a> {
         caller: &Caller,
         args: &mut Args<'_>,
         out: &mut Out,
-    ) -> Met {
+    ) -> (Met, Option<Box<Wait>>) {
         let Handler::Read(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let (host, counters) = (self.host, self.counters);
         let now = self.now.with_no_touch(caller.no_touch);
-        let cx = ReadCx { stores, caller, host, counters, now, met: StdCell::default() };
+        let (met, wait) = (StdCell::default(), StdCell::default());
+        let cx = ReadCx { stores, caller, host, counters, now, met, wait };
         self.pass(row, out, |out| handler(&cx, args, out));
-        cx.met.get()
+        (cx.met.get(), cx.wait.take())
     }
 
-    /// Runs a writing command.
+    /// Runs a writing command; returns whether it waits.
     #[inline(always)]
     pub fn write<'x>(
         &'x self,
@@ -98,11 +109,12 @@ impl<'a> Door<'a> {
         caller: &'x Caller,
         args: &mut Args<'_>,
         out: &mut Out,
-    ) {
+    ) -> Option<Box<Wait>> {
         let Handler::Write(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let mut cx =
             WriteCx::new(stores, caller, self.host, self.counters, self.now, row.spec.event.as_slice());
         self.pass(row, out, |out| handler(&mut cx, args, out));
+        cx.wait
     }
 
     /// Runs a command about the connection or the process.
@@ -124,9 +136,10 @@ impl<'a> Door<'a> {
         caller: &Caller,
         args: &mut Args<'_>,
         out: &mut Out,
-    ) {
-        self.part_on_one(row, store, caller, args, out);
+    ) -> Option<Box<Wait>> {
+        let wait = self.part_on_one(row, store, caller, args, out);
         self.spread_one(store);
+        wait
     }
 
     /// [`Door::on_one`] as a part of a whole, which tells what is new at its end.
@@ -138,16 +151,17 @@ impl<'a> Door<'a> {
         caller: &Caller,
         args: &mut Args<'_>,
         out: &mut Out,
-    ) {
+    ) -> Option<Box<Wait>> {
         if matches!(row.spec.handler, Handler::Write(_)) {
             return self.write(row, WriteStores::One(store), caller, args, out);
         }
-        let met = self.read(row, ReadStores::One(store), caller, args, out);
+        let (met, wait) = self.read(row, ReadStores::One(store), caller, args, out);
         match met {
             Met::Nothing => {}
             Met::Walked => store.expire_walked(caller.db),
             _ => for_keys(row, args, |at, key| clear(store, caller.db, key, met, args, at)),
         }
+        wait
     }
 
     /// Runs a reading or writing command on the stores it holds, as a part of a whole, which tells what is new at
@@ -159,12 +173,12 @@ impl<'a> Door<'a> {
         caller: &Caller,
         args: &mut Args<'_>,
         out: &mut Out,
-    ) {
+    ) -> Option<Box<Wait>> {
         if matches!(row.spec.handler, Handler::Write(_)) {
             return self.write(row, WriteStores::Many(held), caller, args, out);
         }
         let shared: Vec<Option<&Store>> = (0..held.shards()).map(|shard| held.get(shard)).collect();
-        let met = self.read(row, ReadStores::Many(&shared), caller, args, out);
+        let (met, wait) = self.read(row, ReadStores::Many(&shared), caller, args, out);
         let mut stores = WriteStores::Many(held);
         match met {
             Met::Nothing => {}
@@ -173,6 +187,7 @@ impl<'a> Door<'a> {
                 clear(stores.of(key.hash), caller.db, key, met, args, at);
             }),
         }
+        wait
     }
 
     /// [`Door::part_on_many`] as a whole.
@@ -183,9 +198,78 @@ impl<'a> Door<'a> {
         caller: &Caller,
         args: &mut Args<'_>,
         out: &mut Out,
-    ) {
-        self.part_on_many(row, held, caller, args, out);
+    ) -> Option<Box<Wait>> {
+        let wait = self.part_on_many(row, held, caller, args, out);
         self.spread(WriteStores::Many(held));
+        wait
+    }
+
+    /// Runs a reading or writing command as a part of a whole.
+    pub fn part(
+        &self,
+        row: RowRef,
+        stores: WriteStores<'_>,
+        caller: &Caller,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) -> Option<Box<Wait>> {
+        match stores {
+            WriteStores::One(store) => self.part_on_one(row, store, caller, args, out),
+            WriteStores::Many(held) => self.part_on_many(row, held, caller, args, out),
+        }
+    }
+
+    /// Runs a command that needs the connection and data at once, and tells what is new.
+    pub fn whole(
+        &self,
+        row: RowRef,
+        client: &mut Client,
+        mut stores: WriteStores<'_>,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) {
+        self.part_whole(row, client, stores.reborrow(), args, out);
+        self.spread(stores);
+    }
+
+    fn part_whole(
+        &self,
+        row: RowRef,
+        client: &mut Client,
+        mut stores: WriteStores<'_>,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) {
+        let Handler::Whole(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
+        let (host, now) = (self.host, self.now);
+        let mut cx = WholeCx { client, stores: stores.reborrow(), host, now, parts: self };
+        self.pass(row, out, |out| handler(&mut cx, args, out));
+    }
+}
+
+impl Parts for Door<'_> {
+    fn run(
+        &self,
+        row: RowRef,
+        client: &mut Client,
+        mut stores: WriteStores<'_>,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) {
+        match row.spec.handler {
+            Handler::Conn(_) => {
+                self.conn(row, client, args, out);
+                out.protocol = client.caller.protocol;
+                if row.spec.group == Group::Server {
+                    stores.for_each(|store| self.local.heed_settings(store));
+                }
+            }
+            Handler::Whole(_) => self.part_whole(row, client, stores, args, out),
+            _ => {
+                let wait = self.part(row, stores, &client.caller, args, out);
+                debug_assert!(wait.is_none(), "a part of a whole does not wait");
+            }
+        }
     }
 }
 
