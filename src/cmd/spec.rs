@@ -107,6 +107,8 @@ pub mod flag {
     pub const NO_MANDATORY_KEYS: u32 = 1 << 15;
     /// May wait for others to write.
     pub const BLOCKING: u32 = 1 << 17;
+    /// Runs scripts, so it may take long.
+    pub const RUNS_SCRIPTS: u32 = 1 << 19;
     /// Runs at once inside MULTI.
     pub const UNQUEUED: u32 = 1 << 18;
     /// The promise that no connection-only handling exists: runs at once when no gate bit it keeps is in force.

@@ -1,5 +1,6 @@
 //! Connections: a state machine without I/O, and the loop that feeds it. Floor 6.
 mod blocked;
+mod fibers;
 mod gates;
 mod gather;
 mod holding;

@@ -10,16 +10,18 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use super::blocked::Blocked;
+use super::fibers::Ran;
 use super::gates;
 use super::gather::Gather;
 use smallvec::SmallVec;
 
 use crate::base::hash::KeyHash;
 use crate::cmd::cx::{Client, Met, ReadStores, Wish, WriteStores};
-use crate::cmd::spec::{Group, Handler, flag, gate};
+use crate::cmd::spec::{Group, Handler, Route, flag, gate};
 use crate::cmd::table::{RowRef, table};
 use crate::config::P;
 use crate::host::mail::Address;
+use crate::rt::sys::fiber::Fiber;
 use crate::shard::cell::Owner;
 use crate::shard::exec::Door;
 use crate::shard::hold;
@@ -71,6 +73,8 @@ pub(super) enum Stop {
     Paused,
     /// The client is blocked in the last command.
     Blocked,
+    /// The last command takes long and was set aside.
+    Aside,
     /// The last command asked the driver for something.
     Wish,
     /// The client broke the protocol.
@@ -130,12 +134,16 @@ pub struct Session {
     pub(super) wanted: Option<ShardSet>,
     /// The command that the client is blocked in.
     pub(super) blocked: Option<Blocked>,
+    /// A command that was set aside because it takes long.
+    pub(super) fiber: Option<Fiber<Ran>>,
+    /// Its shard.
+    pub(super) home: Rc<Local>,
     closing: bool,
 }
 
 impl Session {
     /// A fresh connection of `local`'s shard.
-    pub fn new(mut client: Client, local: &Local) -> Session {
+    pub fn new(mut client: Client, local: &Rc<Local>) -> Session {
         let (token, mailbox) = local.sit();
         client.caller.address = Address { shard: local.id as u16, token };
         *client.info.address.lock() = client.caller.address;
@@ -151,6 +159,8 @@ impl Session {
             pending_hold: hold::Pending::default(),
             wanted: None,
             blocked: None,
+            fiber: None,
+            home: local.clone(),
             closing: false,
         }
     }
@@ -183,7 +193,7 @@ impl Session {
 
     /// Hands out the read buffer, with room for more bytes behind what a command still needs.
     pub fn lend_input(&mut self) -> Vec<u8> {
-        if self.blocked.is_some() && self.input_bytes() > 0 {
+        if (self.blocked.is_some() || self.fiber.is_some()) && self.input_bytes() > 0 {
             // What is there runs as soon as the wait is over, whether anything new has come or not.
             return Vec::with_capacity(INPUT_BYTES_MIN);
         }
@@ -247,6 +257,12 @@ impl Session {
             if self.closing {
                 return Turn::Close;
             }
+            if self.fiber.is_some() {
+                match self.run_set_aside(local) {
+                    Some(turn) => return turn,
+                    None => continue,
+                }
+            }
             if self.blocked.is_some() {
                 match self.run_blocked(local) {
                     Some(turn) => return turn,
@@ -289,7 +305,7 @@ impl Session {
     }
 
     /// What follows from how a batch stopped; `None`: go on at once.
-    fn stopped(&mut self, local: &Local, stop: Stop) -> Option<Turn> {
+    pub(super) fn stopped(&mut self, local: &Local, stop: Stop) -> Option<Turn> {
         // A wish was consumed with its command; every other reason is still there when the replies are back.
         if self.gather.is_open() && !matches!(stop, Stop::Wish) {
             self.gather.send(local);
@@ -299,12 +315,14 @@ impl Session {
             Stop::Drained => Some(Turn::Read),
             Stop::Barrier => None,
             Stop::Hold(..) => unreachable!("what needs several shards runs within the batch"),
+            Stop::Locked if Session::is_busy(local) => Some(self.answer_busy(local)),
             Stop::Locked => {
                 local.ring_when_free(self.token);
                 Some(Turn::Wait)
             }
             Stop::Waits => Some(Turn::Wait),
             Stop::Blocked => None,
+            Stop::Aside => Some(Session::next_turn()),
             Stop::Paused => {
                 local.ring_at_tick(self.token);
                 Some(Turn::Wait)
@@ -447,7 +465,7 @@ impl Session {
                     self.at = command.end;
                     continue;
                 }
-                Some(stop @ (Stop::Wish | Stop::Blocked)) => {
+                Some(stop @ (Stop::Wish | Stop::Blocked | Stop::Aside)) => {
                     self.at = command.end;
                     stopped = Some(stop);
                 }
@@ -495,8 +513,19 @@ impl Session {
 
     /// Answers a command that cannot run.
     #[cold]
-    fn reject(&mut self, door: &Door<'_>, row: Option<RowRef>, error: &Error) -> Option<Stop> {
+    pub(super) fn reject(&mut self, door: &Door<'_>, row: Option<RowRef>, error: &Error) -> Option<Stop> {
         let before = self.out.buf.len();
+        if let Some(row) = row
+            && row.spec.route == Route::Transaction
+            && self.client.multi.is_some()
+        {
+            self.client.discard_transaction();
+            let reason = error.to_string();
+            let reason = reason.strip_prefix("ERR ").unwrap_or(&reason);
+            let error = Error::line(format!("EXECABORT Transaction discarded because of: {reason}"));
+            door.reject(row, &error, &mut self.out);
+            return self.after_slow(before);
+        }
         self.client.fail_transaction();
         match row {
             Some(row) => door.reject(row, error, &mut self.out),
@@ -670,7 +699,7 @@ impl Session {
 
     /// Puts the array form of an inline line in its place.
     #[cold]
-    fn unfold_inline(&mut self, line: Span, end: usize) -> Result<(), Violation> {
+    pub(super) fn unfold_inline(&mut self, line: Span, end: usize) -> Result<(), Violation> {
         let words = inline::split_words(line.of(&self.input)).ok_or(Violation::Quotes)?;
         let array = if words.is_empty() { Vec::new() } else { inline::as_array(&words) };
         self.input.splice(line.at as usize..end, array);

@@ -10,6 +10,7 @@ mod gauges;
 mod lazy;
 pub mod mail;
 pub mod queued;
+pub mod running;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -66,6 +67,8 @@ pub struct Host {
     pub stopping: AtomicBool,
     /// What is measured from time to time.
     pub gauges: Gauges,
+    /// The script that runs for a long time.
+    pub scripts: running::Scripts,
     started_cycles: u64,
 }
 
@@ -108,6 +111,7 @@ impl Host {
             port: facts.port,
             stopping: AtomicBool::new(false),
             gauges: Gauges::new(),
+            scripts: running::Scripts::default(),
             started_cycles: cycles(),
         }
     }

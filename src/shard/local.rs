@@ -97,6 +97,8 @@ pub struct Local {
     pump: RefCell<Option<Waker>>,
     pump_awake: StdCell<bool>,
     turn: StdCell<usize>,
+    /// A command that holds this thread's data was set aside. (With one shard the latch does not say so.)
+    is_aside: StdCell<bool>,
     /// Replies on their way to sockets.
     writing: StdCell<usize>,
 }
@@ -135,6 +137,7 @@ impl Local {
             pump: RefCell::default(),
             pump_awake: StdCell::new(false),
             turn: StdCell::new(0),
+            is_aside: StdCell::new(false),
             writing: StdCell::new(0),
         }
     }
@@ -145,6 +148,13 @@ impl Local {
         Door::new(self, now)
     }
 
+    /// Notes that a command that holds this thread's data was set aside, or is done.
+    pub fn set_aside(&self, is_aside: bool) {
+        if self.is_aside.replace(is_aside) && !is_aside {
+            self.wake_pump();
+        }
+    }
+
     /// The door to handlers at this moment, for what needs no data.
     pub fn door_now(&self) -> Door<'_> {
         self.door(Now::read(Uses::default()))
@@ -153,6 +163,9 @@ impl Local {
     /// Goes in to this shard's data, with the clock read and the settings in force.
     #[inline]
     pub fn enter(&self) -> Option<Owner<'_, Store>> {
+        if self.is_aside.get() {
+            return None;
+        }
         let mut store = self.shared.cells[self.id].enter()?;
         store.now.advance();
         self.heed_settings(&mut store);
