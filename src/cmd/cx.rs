@@ -288,12 +288,12 @@ impl<'a> WriteCx<'a> {
         host: &'a Host,
         counters: &'a Counters,
         now: Now,
-        event: Option<&'static Event>,
+        events: &'static [Event],
     ) -> WriteCx<'a> {
         let now = now.with_no_touch(caller.no_touch);
         stores.for_each(|store| {
             store.now.no_touch = now.no_touch;
-            store.event = event;
+            store.events = events;
         });
         WriteCx { stores, caller, host, counters, now, wait: None }
     }
@@ -351,6 +351,17 @@ impl<'a> WriteCx<'a> {
     /// Asks the processor for the buckets, then the blocks, of keys that are changed next.
     pub fn prefetch(&self, keys: &[Key<'_>]) {
         prefetch(keys, self.caller.db, |hash| self.shared_store(hash));
+    }
+
+    /// Names the events that the changes from now on stand for, instead of those of the row.
+    pub fn stands_for(&mut self, events: &'static [Event]) {
+        self.for_all(|store| store.events = events);
+    }
+
+    /// Notes an event of a key beside those that follow from its changes.
+    pub fn note_event(&mut self, key: Key<'_>, event: Event) {
+        let db = self.caller.db;
+        self.store(key.hash).note_event(db, key, event);
     }
 
     /// Makes or replaces a key.

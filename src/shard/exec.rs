@@ -113,7 +113,7 @@ impl<'a> Door<'a> {
     ) -> Option<Box<Wait>> {
         let Handler::Write(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let mut cx =
-            WriteCx::new(stores, caller, self.host, self.counters, self.now, row.spec.event.as_ref());
+            WriteCx::new(stores, caller, self.host, self.counters, self.now, row.spec.event.as_slice());
         self.pass(row, out, |out| handler(&mut cx, args, out));
         cx.wait
     }

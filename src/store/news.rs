@@ -71,16 +71,25 @@ pub fn published(settings: &Settings) -> u32 {
 }
 
 impl Event {
+    /// Made.
+    pub const NEW: Event = Event { class: class::NEW, name: "new" };
     /// Deleted by a command, or empty.
     pub const DEL: Event = Event { class: class::GENERIC, name: "del" };
     /// Got a deadline.
     pub const EXPIRE: Event = Event { class: class::GENERIC, name: "expire" };
+    /// Lost its deadline.
+    pub const PERSIST: Event = Event { class: class::GENERIC, name: "persist" };
     /// The deadline had come.
     pub const EXPIRED: Event = Event { class: class::EXPIRED, name: "expired" };
     /// The deadlines of fields had come.
     pub const FIELDS_EXPIRED: Event = Event { class: class::HASH, name: "hexpired" };
     /// A read found nothing.
     pub const KEY_MISS: Event = Event { class: class::KEY_MISS, name: "keymiss" };
+}
+
+thread_local! {
+    /// The number of this thread's next event.
+    static NEXT_NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
 /// An event of a key.
@@ -164,23 +173,21 @@ impl Store {
         }
     }
 
-    /// The events that an effect stands for: that of the command, and what follows from how it ended.
+    /// The events that an effect stands for: those of the command, and what follows from how it began and ended.
     fn note_effect(&mut self, db: u32, key: Key<'_>, effect: Effect) {
-        match effect {
-            Effect::Written => self.note_own_event(db, key),
-            Effect::Deleted => self.note_event(db, key, Event::DEL),
-            Effect::Emptied => {
-                self.note_own_event(db, key);
-                self.note_event(db, key, Event::DEL);
-            }
-            Effect::Deadline => self.note_event(db, key, self.event.copied().unwrap_or(Event::EXPIRE)),
-            Effect::Expired => self.note_event(db, key, Event::EXPIRED),
-            Effect::PartsExpired => self.note_event(db, key, Event::FIELDS_EXPIRED),
-        }
-    }
-
-    fn note_own_event(&mut self, db: u32, key: Key<'_>) {
-        if let Some(event) = self.event {
+        let (before, own, after) = match effect {
+            Effect::Made => (Some(Event::NEW), self.events, None),
+            Effect::Written => (None, self.events, None),
+            Effect::Emptied => (None, self.events, Some(Event::DEL)),
+            Effect::Deleted => (None, &[][..], Some(Event::DEL)),
+            // Whoever puts it elsewhere names both places.
+            Effect::Taken => (None, &[][..], None),
+            Effect::Deadline if self.events.is_empty() => (None, &[Event::EXPIRE][..], None),
+            Effect::Deadline => (None, self.events, None),
+            Effect::Expired => (None, &[][..], Some(Event::EXPIRED)),
+            Effect::PartsExpired => (None, &[][..], Some(Event::FIELDS_EXPIRED)),
+        };
+        for event in before.iter().chain(own).chain(&after) {
             self.note_event(db, key, *event);
         }
     }
