@@ -126,11 +126,19 @@ fn read(session: &mut Session, local: &Local, buf: Vec<u8>, bytes: usize) -> Tur
     session.take_input(buf, bytes);
     if bytes == 0 {
         // The client will send no more; what it is owed is still written.
-        return Turn::Close;
+        return session.hang_up(local);
     }
     local.counters.reads.add(1);
     local.counters.net_in.add(bytes as u64);
     session.run(local)
+}
+
+/// What ends a wait that has an end.
+fn alarm_for(turn: &Turn) -> Option<impl Future<Output = ()> + use<>> {
+    match turn {
+        Turn::Blocked(Some(until_ms)) => Some(rt::sleep_ms(until_ms.saturating_sub(clock::wall_ms()))),
+        _ => None,
+    }
 }
 
 async fn exchange(
@@ -164,12 +172,10 @@ async fn exchange(
             writing_bytes = bytes.len();
             writing.set(Some(write(writer, bytes, local.writing())));
         }
-        if turn == Turn::Close && idle_writer.is_some() {
-            return;
-        }
-        if turn == Turn::Shutdown {
-            local.shared.stop();
-            return;
+        match turn {
+            Turn::Close if idle_writer.is_some() => return,
+            Turn::Shutdown => return local.shared.stop(),
+            _ => {}
         }
         if matches!(turn, Turn::Read | Turn::Blocked(_))
             && let Some(reader) = idle_reader.take()
@@ -178,10 +184,7 @@ async fn exchange(
         }
         let waits = matches!(turn, Turn::Wait | Turn::Blocked(_)) || overrun.is_timed();
         let mailbox = (waits || session.listens()).then(|| session.mailbox());
-        alarm.set(match turn {
-            Turn::Blocked(Some(until_ms)) => Some(rt::sleep_ms(until_ms.saturating_sub(clock::wall_ms()))),
-            _ => None,
-        });
+        alarm.set(alarm_for(&turn));
         let event = next_event(reading.as_mut(), writing.as_mut(), mailbox, alarm.as_mut()).await;
         match event {
             Event::Written(half, result, buf) => {
@@ -194,13 +197,12 @@ async fn exchange(
             }
             Event::Read(half, result, buf) => {
                 reading.set(None);
-                idle_reader = Some(half);
-                turn = read(session, local, buf, result.unwrap_or(0));
+                let bytes = result.unwrap_or(0);
+                idle_reader = (bytes > 0).then_some(half);
+                turn = read(session, local, buf, bytes);
             }
             Event::Mail if turn == Turn::Read && session.only_hears() => {}
-            Event::Mail => {
-                turn = session.run(local);
-            }
+            Event::Mail => turn = session.run(local),
         }
     }
 }

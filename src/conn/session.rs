@@ -255,6 +255,13 @@ impl Session {
         self.input = input;
     }
 
+    /// The client will send no more.
+    pub fn hang_up(&mut self, local: &Local) -> Turn {
+        self.closing = true;
+        // What was set aside has shards, and ends first.
+        if self.is_set_aside() { self.run(local) } else { Turn::Close }
+    }
+
     /// Bytes of the read buffer that are not executed.
     pub fn input_bytes(&self) -> usize {
         self.input.len() - self.at
@@ -275,14 +282,14 @@ impl Session {
             return Turn::Wait;
         }
         loop {
-            if self.closing {
-                return Turn::Close;
-            }
             if self.fiber.is_some() {
                 match self.run_set_aside(local) {
                     Some(turn) => return turn,
                     None => continue,
                 }
+            }
+            if self.closing {
+                return Turn::Close;
             }
             if self.blocked.is_some() {
                 match self.run_blocked(local) {

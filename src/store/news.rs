@@ -105,10 +105,6 @@ pub struct KeyEvent {
     pub key: Box<[u8]>,
 }
 
-thread_local! {
-    static NEXT_NUMBER: Cell<u64> = const { Cell::new(0) };
-}
-
 /// What a store has to tell.
 #[derive(Debug, Default)]
 pub struct News {
