@@ -8,7 +8,7 @@ use crate::cmd::cx::{ConnCx, ReplyMode, Wish};
 use crate::cmd::docs;
 use crate::cmd::spec::{Done, Group::Connection as C, Spec, flag, gate};
 use crate::cmd::table::table;
-use crate::host::ClientInfo;
+use crate::host::{ClientInfo, mark};
 use crate::wire::{Args, Error, Out};
 
 const ADMIN: u32 = flag::ADMIN | flag::NOSCRIPT;
@@ -169,9 +169,8 @@ fn line(info: &ClientInfo, now_ms: u64) -> String {
 }
 
 fn flags(info: &ClientInfo) -> String {
-    let marks = [(&info.killed, 'A'), (&info.no_evict, 'e'), (&info.no_touch, 'T')];
     let text: String =
-        marks.iter().filter(|(set, _)| set.load(Ordering::Relaxed)).map(|(_, letter)| *letter).collect();
+        mark::LETTERS.iter().filter(|(bit, _)| info.has(*bit)).map(|(_, letter)| *letter).collect();
     if text.is_empty() { "N".to_string() } else { text }
 }
 
@@ -312,7 +311,7 @@ fn on_or_off(args: &mut Args<'_>, on: &str, off: &str) -> Result<bool, Error> {
 }
 
 fn no_evict(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    cx.client.info.no_evict.store(on_or_off(args, "ON", "OFF")?, Ordering::Relaxed);
+    cx.client.info.set(mark::NO_EVICT, on_or_off(args, "ON", "OFF")?);
     out.ok();
     Ok(())
 }
@@ -418,8 +417,7 @@ mod tests {
             "id=7 addr=127.0.0.1:5 laddr=127.0.0.1:6379 fd=9 name=me age=2 idle=2 flags=N db=0 "
         ));
         assert!(text.contains(" cmd=NULL "));
-        info.no_touch.store(true, Ordering::Relaxed);
-        info.no_evict.store(true, Ordering::Relaxed);
+        info.set(mark::NO_TOUCH | mark::NO_EVICT, true);
         assert!(line(&info, 0).contains(" flags=eT "));
     }
 

@@ -174,13 +174,13 @@ async fn exchange(
                 local.counters.reads.add(1);
                 local.counters.net_in.add(bytes as u64);
                 turn = session.run(local);
-                if over_limits(session, local, info) {
-                    return;
-                }
             }
             Event::Mail => {
                 turn = session.run(local);
             }
+        }
+        if over_limits(session, local, info) {
+            return;
         }
     }
 }

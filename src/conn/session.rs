@@ -9,8 +9,8 @@
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
-use super::gates;
 use super::gather::Gather;
+use super::{commands, gates};
 use smallvec::SmallVec;
 
 use crate::base::hash::KeyHash;
@@ -25,6 +25,7 @@ use crate::shard::hold;
 use crate::shard::local::{Event, Local, Mailbox};
 use crate::shard::msg::Token;
 use crate::shard::plan::{Plan, ShardSet, plan};
+use crate::shard::watch::Origin;
 use crate::store::{Now, Store, Uses};
 use crate::wire::error::{unknown_command, unknown_subcommand};
 use crate::wire::parse::{Limits, Parsed, Parser, Violation};
@@ -167,6 +168,7 @@ impl Session {
             }
         }
         self.pending_hold.release(&local.shared);
+        commands::stop_monitoring(&self.client, &local.shared.host);
         local.stand_up(self.token);
     }
 
@@ -509,9 +511,21 @@ impl Session {
         self.client.info.last_command.store(row.id, Ordering::Relaxed);
         let silent = gates::is_silent(&self.client);
         let stop = self.dispatch(round, row, command, args, silent);
+        if matches!(stop, None | Some(Stop::Wish | Stop::Hold(..))) {
+            self.feed_monitors(round, row, args);
+        }
         match stop {
             None | Some(Stop::Wish) => self.after_slow(before).or(stop),
             stop => stop,
+        }
+    }
+
+    /// Shows a command that ran, or will without being looked at again, to whoever monitors.
+    fn feed_monitors(&self, round: &Round<'_>, row: RowRef, args: &Args<'_>) {
+        let door = &round.door;
+        if door.host.gates.load(Ordering::Relaxed) & gate::MONITORED != 0 {
+            let client = &self.client;
+            door.feed_monitors(row.spec, Origin::Client(&client.info), client.caller.db, args);
         }
     }
 
@@ -668,6 +682,7 @@ impl Session {
                     self.out.buf[at] = b'*';
                 }
             }
+            Letter::Line(line) => self.out.buf.extend_from_slice(&line),
             Letter::Rung => {}
         }
     }

@@ -27,6 +27,8 @@ pub struct Address {
 pub enum Letter {
     /// The client gets this, a push of RESP3; one that speaks RESP2 gets an array instead.
     Push(Arc<[u8]>),
+    /// The client gets this as it is, whatever protocol it speaks.
+    Line(Arc<[u8]>),
     /// Look again: what the connection waits for may be there.
     Rung,
 }

@@ -2,7 +2,7 @@
 use std::cell::Cell as StdCell;
 
 use super::local::Local;
-use crate::cmd::cx::{Caller, Client, ConnCx, Held, Met, ReadCx, ReadStores, WriteCx, WriteStores};
+use crate::cmd::cx::{Caller, Client, ConnCx, Held, Met, ReadCx, ReadStores, Wish, WriteCx, WriteStores};
 use crate::cmd::spec::{Done, Handler};
 use crate::cmd::table::RowRef;
 use crate::host::{Counters, Host};
@@ -38,22 +38,23 @@ impl<'a> Door<'a> {
         }
     }
 
+    /// Runs a handler and returns how many cycles it took.
     #[inline(always)]
-    fn pass(&self, row: RowRef, out: &mut Out, run: impl FnOnce(&mut Out) -> Done) {
+    fn pass(&self, row: RowRef, out: &mut Out, run: impl FnOnce(&mut Out) -> Done) -> u64 {
         let counters = &self.counters.commands[row.id as usize];
         let before = out.buf.len();
         let done = run(out);
         // Commands of a turn follow each other, so one look at the counter serves as the end of this one and the
         // start of the next.
         let end = cycles();
-        counters.cycles.add(end.wrapping_sub(self.clock.replace(end)));
-        counters.calls.add(1);
-        self.counters.processed.add(1);
+        let cycles = end.wrapping_sub(self.clock.replace(end));
+        counters.add_call(cycles, self.local.watch.tracks.get());
         if let Err(error) = done {
             counters.failed.add(1);
             out.buf.truncate(before);
             self.refuse(&error, out);
         }
+        cycles
     }
 
     /// Writes an error reply and counts it.
@@ -85,7 +86,10 @@ impl<'a> Door<'a> {
         let (host, counters) = (self.host, self.counters);
         let now = self.now.with_no_touch(caller.no_touch);
         let cx = ReadCx { stores, caller, host, counters, now, met: StdCell::default() };
-        self.pass(row, out, |out| handler(&cx, args, out));
+        let cycles = self.pass(row, out, |out| handler(&cx, args, out));
+        if self.is_slow(cycles) {
+            self.note_slow(row, caller, args, cycles);
+        }
         cx.met.get()
     }
 
@@ -102,14 +106,26 @@ impl<'a> Door<'a> {
         let Handler::Write(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let mut cx =
             WriteCx::new(stores, caller, self.host, self.counters, self.now, row.spec.event.as_ref());
-        self.pass(row, out, |out| handler(&mut cx, args, out));
+        let cycles = self.pass(row, out, |out| handler(&mut cx, args, out));
+        if self.is_slow(cycles) {
+            self.note_slow(row, caller, args, cycles);
+        }
     }
 
     /// Runs a command about the connection or the process.
     pub fn conn(&self, row: RowRef, client: &mut Client, args: &mut Args<'_>, out: &mut Out) {
         let Handler::Conn(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let mut cx = ConnCx { client, host: self.host, counters: self.counters, now: self.now };
-        self.pass(row, out, |out| handler(&mut cx, args, out));
+        let mut cycles = self.pass(row, out, |out| handler(&mut cx, args, out));
+        if let Wish::SleepMs(ms) = client.wish {
+            // The sleep is still to come, and is its time all the same.
+            cycles += (ms as f64 * 1000.0 * self.host.cycles_per_us()) as u64;
+        }
+        // What changed the settings is judged by the new ones.
+        self.local.watch.heed_settings(self.host);
+        if self.is_slow(cycles) {
+            self.note_slow(row, &client.caller, args, cycles);
+        }
         if !client.mail.is_empty() {
             self.local.send_mail(&mut client.mail);
         }

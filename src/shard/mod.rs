@@ -9,6 +9,7 @@ pub mod msg;
 pub mod plan;
 mod spread;
 mod sync;
+pub mod watch;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

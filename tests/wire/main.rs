@@ -8,9 +8,11 @@ mod frequency;
 mod keyspace;
 mod kinds;
 mod limits;
+mod monitor;
 mod ordering;
 mod process;
 mod protocol;
+mod slow_log;
 
 use support::{Client, Server};
 
