@@ -4,31 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::spec::gate;
+use super::table::RowRef;
+use super::transaction::{Multi, Watched};
 use crate::base::hash::KeyHash;
 use crate::config::{P, Settings};
+use crate::ds::object::Kind;
 use crate::ds::raw::block::{BlockMut, BlockRef, NewValue, Payload};
-use crate::host::mail::{Address, Mail};
+use crate::host::mail::Mail;
+pub use crate::host::queued::Caller;
 use crate::host::{ClientInfo, Counters, Host, mark};
 use crate::store::db::{Found, Next, Ttl};
 use crate::store::edit::Editor;
 use crate::store::news::Event;
 use crate::store::{Now, Store};
-use crate::wire::{Error, Key, Protocol};
-
-/// Who asks, in the form that travels with a command to another shard.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Caller {
-    /// Selected database.
-    pub db: u32,
-    /// Reply encoding.
-    pub protocol: Protocol,
-    /// CLIENT NO-TOUCH: uses leave no trace.
-    pub no_touch: bool,
-    /// The client is on this machine.
-    pub local: bool,
-    /// Whose command it is: the client's unique number; 0: nobody's.
-    pub client_id: u64,
-}
+use crate::wire::{Args, Error, Key, Out, Protocol};
 
 /// The stores a command may read.
 #[derive(Clone, Copy)]
@@ -145,6 +134,19 @@ pub enum Met {
     Walked,
 }
 
+/// That a command waits for others to write, and how.
+#[derive(Debug)]
+pub struct Wait {
+    /// When it gives up, milliseconds since the epoch; `None`: never.
+    pub until_ms: Option<u64>,
+    /// What one of its keys must become to serve it.
+    pub kind: Kind,
+    /// Whether it is run again whatever becomes of its keys.
+    pub heeds_all: bool,
+    /// Arguments that must not be looked up again, with the texts that stand for them from now on.
+    pub replaced: Vec<(usize, Vec<u8>)>,
+}
+
 /// For handlers that read.
 pub struct ReadCx<'a> {
     /// Data.
@@ -159,6 +161,8 @@ pub struct ReadCx<'a> {
     pub now: Now,
     /// What was met whose time has come.
     pub met: Cell<Met>,
+    /// That the command waits, which writes no reply then.
+    pub wait: Cell<Option<Box<Wait>>>,
 }
 
 /// For handlers that write.
@@ -173,6 +177,8 @@ pub struct WriteCx<'a> {
     pub counters: &'a Counters,
     /// The time of this turn.
     pub now: Now,
+    /// That the command waits, which writes no reply then.
+    pub wait: Option<Box<Wait>>,
 }
 
 #[inline(always)]
@@ -191,6 +197,14 @@ fn prefetch<'s>(keys: &[Key<'_>], db: u32, store: impl Fn(KeyHash) -> &'s Store)
 }
 
 impl<'a> ReadCx<'a> {
+    /// Waits for others to write, as `wait` says. `false`: it must not wait, and answers as if its time were up.
+    pub fn waits(&self, wait: Box<Wait>) -> bool {
+        if !self.caller.is_part {
+            self.wait.set(Some(wait));
+        }
+        !self.caller.is_part
+    }
+
     /// The store that owns keys with this hash.
     #[inline]
     pub fn store(&self, hash: KeyHash) -> &'a Store {
@@ -272,7 +286,15 @@ impl<'a> WriteCx<'a> {
             store.now.no_touch = now.no_touch;
             store.event = event;
         });
-        WriteCx { stores, caller, host, counters, now }
+        WriteCx { stores, caller, host, counters, now, wait: None }
+    }
+
+    /// Waits for others to write, as `wait` says. `false`: it must not wait, and answers as if its time were up.
+    pub fn waits(&mut self, wait: Box<Wait>) -> bool {
+        if !self.caller.is_part {
+            self.wait = Some(wait);
+        }
+        self.wait.is_some()
     }
 
     /// The store that owns keys with this hash.
@@ -418,6 +440,8 @@ pub enum Wish {
     SleepMs(u64),
     /// End the process.
     Shutdown,
+    /// Wait until then (milliseconds since the epoch; `None`: for ever), then answer with this.
+    WaitUntil(Option<u64>, Vec<u8>),
 }
 
 /// The state of a connection that commands look at and change.
@@ -432,8 +456,10 @@ pub struct Client {
     pub reply_mode: ReplyMode,
     /// What the last command asks of the driver.
     pub wish: Wish,
-    /// Where letters reach it.
-    pub address: Address,
+    /// The transaction that is being queued.
+    pub multi: Option<Box<Multi>>,
+    /// The keys it watches.
+    pub watched: Option<Box<Watched>>,
     /// Letters that the last command left, to any connection.
     pub mail: Mail,
 }
@@ -444,8 +470,9 @@ impl Client {
         let local =
             info.addr.starts_with("127.") || info.addr.starts_with("[::1]") || info.addr.starts_with('/');
         Client {
-            address: Address::default(),
             mail: Mail::new(),
+            multi: None,
+            watched: None,
             caller: Caller { local, client_id: info.id, ..Caller::default() },
             gates: gate::ALWAYS,
             reply_mode: ReplyMode::On,
@@ -480,6 +507,33 @@ impl Client {
         self.caller.protocol = protocol;
         self.info.resp.store(if protocol == Protocol::Resp3 { 3 } else { 2 }, Ordering::Relaxed);
     }
+}
+
+/// For handlers that need the connection and data at once, and may run other commands as their parts.
+pub struct WholeCx<'a> {
+    /// The connection.
+    pub client: &'a mut Client,
+    /// Data.
+    pub stores: WriteStores<'a>,
+    /// The process.
+    pub host: &'a Host,
+    /// The time of this turn.
+    pub now: Now,
+    /// Runs the parts.
+    pub parts: &'a dyn Parts,
+}
+
+/// Runs commands as parts of a whole.
+pub trait Parts {
+    /// Runs a command for `client` on stores that its keys lie in, and writes its reply.
+    fn run(
+        &self,
+        row: RowRef,
+        client: &mut Client,
+        stores: WriteStores<'_>,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    );
 }
 
 /// For handlers about the connection or the process.

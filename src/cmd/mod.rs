@@ -16,3 +16,5 @@ pub mod spec;
 pub mod stream;
 pub mod string;
 pub mod table;
+pub mod transaction;
+pub mod waiting;

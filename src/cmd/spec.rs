@@ -2,7 +2,7 @@
 //!
 //! Must stay true: no name is compared anywhere else; arity follows from the syntax line; keys are found by the
 //! row's key parts alone (routing, COMMAND GETKEYS and whoever comes later use the one extractor, `for_each_key`).
-use super::cx::{ConnCx, ReadCx, WriteCx};
+use super::cx::{ConnCx, ReadCx, WholeCx, WriteCx};
 use crate::base::num;
 use crate::store::news::Event;
 use crate::wire::{Args, Error, Out};
@@ -19,6 +19,9 @@ pub enum Handler {
     Write(fn(&mut WriteCx<'_>, &mut Args<'_>, &mut Out) -> Done),
     /// Concerns the connection or the process.
     Conn(fn(&mut ConnCx<'_>, &mut Args<'_>, &mut Out) -> Done),
+    /// Needs the connection and data at once, and may run other commands: runs on the connection's thread, holding the
+    /// shards that its route says.
+    Whole(fn(&mut WholeCx<'_>, &mut Args<'_>, &mut Out) -> Done),
     /// Only its subcommands have handlers.
     Container,
 }
@@ -31,6 +34,8 @@ pub enum Route {
     /// Like `Keys`, but holding every shard when an argument behind the key is a pattern with `*`, which stands for
     /// names of keys that only the data tells.
     Patterns,
+    /// Holding the shards of all keys that the connection's transaction has, or watches.
+    Transaction,
     /// On the connection's own shard.
     Here,
     /// Holding every shard.
@@ -102,6 +107,8 @@ pub mod flag {
     pub const NO_MANDATORY_KEYS: u32 = 1 << 15;
     /// May wait for others to write.
     pub const BLOCKING: u32 = 1 << 17;
+    /// Runs at once inside MULTI.
+    pub const UNQUEUED: u32 = 1 << 18;
     /// The promise that no connection-only handling exists: runs at once when no gate bit it keeps is in force.
     pub const NO_INTERCEPT: u32 = 1 << 31;
 
@@ -149,6 +156,8 @@ pub enum Group {
     SortedSet,
     /// Logs with consumer groups.
     Stream,
+    /// Several commands as a whole.
+    Transactions,
     /// The connection.
     Connection,
     /// The process.
@@ -171,6 +180,7 @@ impl Group {
             Group::Set => "set",
             Group::SortedSet => "sorted-set",
             Group::Stream => "stream",
+            Group::Transactions => "transactions",
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Scripting => "scripting",
@@ -189,6 +199,7 @@ impl Group {
             Group::Set => "set",
             Group::SortedSet => "sortedset",
             Group::Stream => "stream",
+            Group::Transactions => "transaction",
             Group::Connection => "connection",
             Group::Server => "",
             Group::Scripting => "scripting",
@@ -474,6 +485,15 @@ impl Spec {
         handler: fn(&mut ConnCx<'_>, &mut Args<'_>, &mut Out) -> Done,
     ) -> Spec {
         Spec::new(name, syntax, Handler::Conn(handler), flag::LOADING | flag::STALE)
+    }
+
+    /// A row that needs the connection and data at once.
+    pub const fn whole(
+        name: &'static str,
+        syntax: &'static str,
+        handler: fn(&mut WholeCx<'_>, &mut Args<'_>, &mut Out) -> Done,
+    ) -> Spec {
+        Spec::new(name, syntax, Handler::Whole(handler), 0)
     }
 
     /// A command that is only a name for its subcommands.

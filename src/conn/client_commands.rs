@@ -8,7 +8,8 @@ use crate::cmd::cx::{ConnCx, ReplyMode, Wish};
 use crate::cmd::docs;
 use crate::cmd::spec::{Done, Group::Connection as C, Spec, flag, gate};
 use crate::cmd::table::table;
-use crate::host::{ClientInfo, mark};
+use crate::host::mail::Letter;
+use crate::host::{ClientInfo, Stand, mark};
 use crate::wire::{Args, Error, Out};
 
 const ADMIN: u32 = flag::ADMIN | flag::NOSCRIPT;
@@ -380,17 +381,24 @@ fn unpause(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     Ok(())
 }
 
-/// Nobody is ever blocked yet.
-fn unblock(_: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+/// Ends the wait of a blocked client, as if its time were up or with an error.
+fn unblock(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let id = args.bytes()?;
-    if let Some(reason) = args.take()
-        && !reason.eq_ignore_ascii_case(b"timeout")
-        && !reason.eq_ignore_ascii_case(b"error")
-    {
-        return Err(Error::err("CLIENT UNBLOCK reason should be TIMEOUT or ERROR"));
+    let how = match args.take() {
+        Some(reason) if reason.eq_ignore_ascii_case(b"error") => Stand::Unblocked,
+        Some(reason) if !reason.eq_ignore_ascii_case(b"timeout") => {
+            return Err(Error::err("CLIENT UNBLOCK reason should be TIMEOUT or ERROR"));
+        }
+        _ => Stand::TimedOut,
+    };
+    let id = num::parse_i64(id).ok_or(Error::NotInteger)?;
+    let other = u64::try_from(id).ok().and_then(|id| cx.host.clients.get(id));
+    let ended =
+        other.as_ref().is_some_and(|info| info.wait.lock().as_ref().is_some_and(|wait| wait.end(how)));
+    if let (Some(info), true) = (other, ended) {
+        cx.client.mail.push((*info.address.lock(), Letter::Rung));
     }
-    num::parse_i64(id).ok_or(Error::NotInteger)?;
-    out.flag(false);
+    out.flag(ended);
     Ok(())
 }
 

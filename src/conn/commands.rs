@@ -32,11 +32,11 @@ pub const COMMANDS: &[Spec] = &[
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"]),
     Spec::conn("quit", "", quit)
         .doc(C, "1.0.0", "Closes the connection once its replies are sent.")
-        .with(GREETING)
+        .with(GREETING | flag::UNQUEUED)
         .arity(-1),
     Spec::conn("reset", "", reset)
         .doc(C, "6.2.0", "Puts the connection back to the state of a new one.")
-        .with(GREETING),
+        .with(GREETING | flag::UNQUEUED),
     Spec::conn("select", "index", select)
         .doc(C, "1.0.0", "Chooses the database that later commands work on.")
         .with(flag::FAST),
@@ -48,7 +48,7 @@ fn monitor(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     if !client.info.has(mark::MONITOR) {
         client.info.set(mark::MONITOR, true);
         client.gates |= gate::LISTENER;
-        watch::start_monitoring(cx.host, client.address);
+        watch::start_monitoring(cx.host, client.caller.address);
         out.ok();
     }
     Ok(())
@@ -58,7 +58,7 @@ fn monitor(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
 pub(super) fn stop_monitoring(client: &Client, host: &Host) {
     if client.info.has(mark::MONITOR) {
         client.info.set(mark::MONITOR, false);
-        watch::stop_monitoring(host, client.address);
+        watch::stop_monitoring(host, client.caller.address);
     }
 }
 
@@ -206,6 +206,7 @@ fn quit(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
 
 fn reset(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     let client = &mut *cx.client;
+    client.discard_transaction();
     client.select(0);
     client.set_protocol(Protocol::Resp2);
     client.set_reply_mode(ReplyMode::On);

@@ -2,7 +2,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::cmd::cx::{Caller, Client, ReplyMode};
-use crate::cmd::spec::{Handler, flag, gate};
+use crate::cmd::spec::{Route, flag, gate};
 use crate::cmd::table::RowRef;
 use crate::config::P;
 use crate::host::Host;
@@ -10,11 +10,14 @@ use crate::store::Now;
 use crate::wire::Error;
 
 /// Whether the command must wait for CLIENT PAUSE to end. An elapsed pause is cleared on the way.
-pub fn is_paused(row: RowRef, host: &Host, now: Now) -> bool {
+pub fn is_paused(row: RowRef, client: &Client, host: &Host, now: Now) -> bool {
+    let flags = match row.spec.route {
+        Route::Transaction => client.multi.as_ref().map_or(0, |multi| multi.flags),
+        _ => row.spec.flags,
+    };
     let bits = host.gates.load(Ordering::Relaxed);
     let paused = bits & gate::PAUSE_ALL != 0
-        || (bits & gate::PAUSE_WRITE != 0 && row.spec.flags & (flag::WRITE | flag::MAY_REPLICATE) != 0)
-            && matches!(row.spec.handler, Handler::Write(_));
+        || bits & gate::PAUSE_WRITE != 0 && flags & (flag::WRITE | flag::MAY_REPLICATE) != 0;
     if !paused {
         return false;
     }

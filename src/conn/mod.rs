@@ -1,6 +1,8 @@
 //! Connections: a state machine without I/O, and the loop that feeds it. Floor 6.
+mod blocked;
 mod gates;
 mod gather;
+mod holding;
 
 pub mod client_commands;
 pub mod commands;

@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use super::session::{Session, Turn};
+use crate::base::clock;
 use crate::cmd::cx::Client;
 use crate::config::P;
 use crate::host::ClientInfo;
@@ -61,11 +62,13 @@ async fn write(writer: rt::WriteHalf, bytes: Vec<u8>, _under_way: Writing<'_>) -
     writer.write_all(bytes).await
 }
 
-/// Waits for the write or the read under way, or for the mailbox where there is something to wait for.
+/// Waits for the write or the read under way, for the mailbox where there is something to wait for, or for the time to
+/// be up.
 async fn next_event(
     mut reading: Pin<&mut Option<impl Future<Output = ReadDone>>>,
     mut writing: Pin<&mut Option<impl Future<Output = Written>>>,
     mailbox: Option<&Mailbox>,
+    mut alarm: Pin<&mut Option<impl Future<Output = ()>>>,
 ) -> Event {
     poll_fn(|cx| {
         if let Some(write) = writing.as_mut().as_pin_mut()
@@ -77,6 +80,11 @@ async fn next_event(
             && let Poll::Ready((half, result, buf)) = read.poll(cx)
         {
             return Poll::Ready(Event::Read(half, result, buf));
+        }
+        if let Some(ring) = alarm.as_mut().as_pin_mut()
+            && ring.poll(cx).is_ready()
+        {
+            return Poll::Ready(Event::Mail);
         }
         match mailbox {
             Some(mailbox) if mailbox.poll(cx.waker()) => Poll::Ready(Event::Mail),
@@ -125,6 +133,7 @@ async fn exchange(
     let fd = *info.fd.lock();
     let mut reading = pin!(Some(reader.read(session.lend_input())));
     let mut writing = pin!(None);
+    let mut alarm = pin!(None);
     let (mut idle_reader, mut idle_writer) = (None, Some(writer));
     let (mut spare, mut turn) = (Vec::new(), Turn::Read);
     loop {
@@ -145,13 +154,18 @@ async fn exchange(
             local.shared.stop();
             return;
         }
-        if turn == Turn::Read
+        if matches!(turn, Turn::Read | Turn::Blocked(_))
             && let Some(reader) = idle_reader.take()
         {
             reading.set(Some(rt::ReadHalf::read(reader, session.lend_input())));
         }
-        let mailbox = (turn == Turn::Wait || session.listens()).then(|| session.mailbox());
-        let event = next_event(reading.as_mut(), writing.as_mut(), mailbox).await;
+        let waits = matches!(turn, Turn::Wait | Turn::Blocked(_));
+        let mailbox = (waits || session.listens()).then(|| session.mailbox());
+        alarm.set(match turn {
+            Turn::Blocked(Some(until_ms)) => Some(rt::sleep_ms(until_ms.saturating_sub(clock::wall_ms()))),
+            _ => None,
+        });
+        let event = next_event(reading.as_mut(), writing.as_mut(), mailbox, alarm.as_mut()).await;
         match event {
             Event::Written(half, result, buf) => {
                 writing.set(None);

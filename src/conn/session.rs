@@ -9,16 +9,17 @@
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
+use super::blocked::Blocked;
 use super::gather::Gather;
 use super::{commands, gates};
 use smallvec::SmallVec;
 
 use crate::base::hash::KeyHash;
-use crate::cmd::cx::{Client, Met, ReadStores, Wish};
-use crate::cmd::spec::{Group, Handler, gate};
+use crate::cmd::cx::{Client, Met, ReadStores, Wish, WriteStores};
+use crate::cmd::spec::{Group, Handler, flag, gate};
 use crate::cmd::table::{RowRef, table};
 use crate::config::P;
-use crate::host::mail::{Address, Letter};
+use crate::host::mail::Address;
 use crate::shard::cell::Owner;
 use crate::shard::exec::Door;
 use crate::shard::hold;
@@ -26,10 +27,10 @@ use crate::shard::local::{Event, Local, Mailbox};
 use crate::shard::msg::Token;
 use crate::shard::plan::{Plan, ShardSet, plan};
 use crate::shard::watch::Origin;
-use crate::store::{Now, Store, Uses};
+use crate::store::Store;
 use crate::wire::error::{unknown_command, unknown_subcommand};
 use crate::wire::parse::{Limits, Parsed, Parser, Violation};
-use crate::wire::{Args, Error, Out, Protocol, Span, inline};
+use crate::wire::{Args, Error, Out, Span, inline};
 
 /// Commands that are parsed, then prefetched, before the first of them runs.
 const AHEAD: usize = 24;
@@ -46,6 +47,9 @@ pub enum Turn {
     Read,
     /// Wait for the mailbox.
     Wait,
+    /// The client is blocked in a command until then (milliseconds since the epoch; `None`: for ever): wait for the
+    /// mailbox, and read on meanwhile.
+    Blocked(Option<u64>),
     /// Write what is there, then close.
     Close,
     /// The process shall end.
@@ -53,7 +57,7 @@ pub enum Turn {
 }
 
 /// Why a batch stopped before its end.
-enum Stop {
+pub(super) enum Stop {
     /// All commands have run.
     Drained,
     /// Everything posted must come back first.
@@ -66,6 +70,8 @@ enum Stop {
     Waits,
     /// Clients are paused.
     Paused,
+    /// The client is blocked in the last command.
+    Blocked,
     /// The last command asked the driver for something.
     Wish,
     /// The client broke the protocol.
@@ -73,10 +79,10 @@ enum Stop {
 }
 
 /// What the commands of one batch run with.
-struct Round<'a> {
-    local: &'a Local,
-    door: Door<'a>,
-    store: Owner<'a, Store>,
+pub(super) struct Round<'a> {
+    pub local: &'a Local,
+    pub door: Door<'a>,
+    pub store: Owner<'a, Store>,
 }
 
 impl<'a> Round<'a> {
@@ -114,15 +120,17 @@ pub struct Session {
     pub client: Client,
     /// Replies not handed to the driver yet.
     pub out: Out,
-    token: Token,
-    mailbox: Rc<Mailbox>,
-    parser: Parser,
-    input: Vec<u8>,
-    at: usize,
-    gather: Gather,
-    pending_hold: hold::Pending,
-    /// What the command at the front waits to hold.
-    wanted: Option<ShardSet>,
+    pub(super) token: Token,
+    pub(super) mailbox: Rc<Mailbox>,
+    pub(super) parser: Parser,
+    pub(super) input: Vec<u8>,
+    pub(super) at: usize,
+    pub(super) gather: Gather,
+    pub(super) pending_hold: hold::Pending,
+    /// What the command at the front, or the one that the client is blocked in, waits to hold.
+    pub(super) wanted: Option<ShardSet>,
+    /// The command that the client is blocked in.
+    pub(super) blocked: Option<Blocked>,
     closing: bool,
 }
 
@@ -130,7 +138,8 @@ impl Session {
     /// A fresh connection of `local`'s shard.
     pub fn new(mut client: Client, local: &Local) -> Session {
         let (token, mailbox) = local.sit();
-        client.address = Address { shard: local.id as u16, token };
+        client.caller.address = Address { shard: local.id as u16, token };
+        *client.info.address.lock() = client.caller.address;
         Session {
             client,
             out: Out::default(),
@@ -142,6 +151,7 @@ impl Session {
             gather: Gather::default(),
             pending_hold: hold::Pending::default(),
             wanted: None,
+            blocked: None,
             closing: false,
         }
     }
@@ -168,12 +178,17 @@ impl Session {
             }
         }
         self.pending_hold.release(&local.shared);
+        self.leave_wait(local);
         commands::stop_monitoring(&self.client, &local.shared.host);
         local.stand_up(self.token);
     }
 
     /// Hands out the read buffer, with room for more bytes behind what a command still needs.
     pub fn lend_input(&mut self) -> Vec<u8> {
+        if self.blocked.is_some() && self.input_bytes() > 0 {
+            // What is there runs as soon as the wait is over, whether anything new has come or not.
+            return Vec::with_capacity(INPUT_BYTES_MIN);
+        }
         let mut input = std::mem::take(&mut self.input);
         if self.at == input.len() {
             input.clear();
@@ -199,6 +214,13 @@ impl Session {
     pub fn take_input(&mut self, mut input: Vec<u8>, new_bytes: usize) {
         if new_bytes > 0 && input.len() == input.capacity() && input.capacity() < INPUT_BYTES_STEADY {
             input.reserve_exact(input.capacity());
+        }
+        if self.input_bytes() > 0 {
+            // A wait has kept it.
+            self.input.extend_from_slice(&input);
+            input = std::mem::take(&mut self.input);
+        } else {
+            self.at = 0;
         }
         let info = &self.client.info;
         info.net_in.add(new_bytes as u64);
@@ -227,10 +249,16 @@ impl Session {
             if self.closing {
                 return Turn::Close;
             }
+            if self.blocked.is_some() {
+                match self.run_blocked(local) {
+                    Some(turn) => return turn,
+                    None => continue,
+                }
+            }
             if let Some(set) = self.wanted.take() {
                 // Before entering this shard: when it is what was granted, nobody enters until the command has run.
-                if !self.run_wanted(local, set) {
-                    return Turn::Wait;
+                if let Some(turn) = self.run_wanted(local, set).and_then(|stop| self.stopped(local, stop)) {
+                    return turn;
                 }
                 continue;
             }
@@ -247,7 +275,7 @@ impl Session {
         while let Some(event) = self.mailbox.take() {
             match event {
                 Event::Rung => {}
-                Event::Letter(letter) => self.read_letter(letter),
+                Event::Letter(letter) => self.read_letter(local, letter),
                 Event::Granted(shard) => {
                     self.pending_hold.granted(shard);
                     granted = true;
@@ -278,6 +306,7 @@ impl Session {
                 Some(Turn::Wait)
             }
             Stop::Waits => Some(Turn::Wait),
+            Stop::Blocked => None,
             Stop::Paused => {
                 local.ring_at_tick(self.token);
                 Some(Turn::Wait)
@@ -309,6 +338,10 @@ impl Session {
                 None
             }
             Wish::Shutdown => Some(Turn::Shutdown),
+            Wish::WaitUntil(until_ms, reply) => {
+                self.blocked = Some(Blocked::for_time(local, &self.client, until_ms, reply));
+                None
+            }
         }
     }
 
@@ -416,13 +449,13 @@ impl Session {
                     self.at = command.end;
                     continue;
                 }
-                Some(Stop::Wish) => {
+                Some(stop @ (Stop::Wish | Stop::Blocked)) => {
                     self.at = command.end;
-                    stopped = Some(Stop::Wish);
+                    stopped = Some(stop);
                 }
                 Some(Stop::Hold(row, set)) => {
                     *inside = None;
-                    stopped = self.run_holding_or_wait(local, row, set, &mut args, command.end);
+                    stopped = self.run_holding(local, row, set, &mut args, command.end);
                     if stopped.is_none() {
                         *inside = Round::enter(local);
                         continue;
@@ -446,23 +479,6 @@ impl Session {
         stopped
     }
 
-    /// Runs the command at the front of the buffer, which ends at `end`, while holding `set`. `Some`: it must wait.
-    fn run_holding_or_wait(
-        &mut self,
-        local: &Local,
-        row: RowRef,
-        set: ShardSet,
-        args: &mut Args<'_>,
-        end: usize,
-    ) -> Option<Stop> {
-        if !self.run_holding(local, row, &set, args) {
-            self.wanted = Some(set);
-            return Some(Stop::Waits);
-        }
-        self.at = end;
-        None
-    }
-
     /// Runs one command. `Some`: it did not run (or, for a wish, asks for something).
     #[inline(always)]
     fn one(&mut self, round: &mut Round<'_>, command: &Parsing, args: &mut Args<'_>) -> Option<Stop> {
@@ -483,6 +499,7 @@ impl Session {
     #[cold]
     fn reject(&mut self, door: &Door<'_>, row: Option<RowRef>, error: &Error) -> Option<Stop> {
         let before = self.out.buf.len();
+        self.client.fail_transaction();
         match row {
             Some(row) => door.reject(row, error, &mut self.out),
             None => door.refuse(error, &mut self.out),
@@ -500,19 +517,21 @@ impl Session {
         command: &Parsing,
         args: &mut Args<'_>,
     ) -> Option<Stop> {
-        if gates::is_paused(row, round.door.host, round.door.now) {
+        if gates::is_paused(row, &self.client, round.door.host, round.door.now) {
             return Some(Stop::Paused);
         }
         let before = self.out.buf.len();
         if let Err(error) = gates::allowed(row, round.door.host, &self.client.caller) {
-            round.door.reject(row, &error, &mut self.out);
-            return self.after_slow(before);
+            return self.reject(&round.door, Some(row), &error);
+        }
+        if self.client.gates & gate::MULTI != 0 && row.spec.flags & flag::UNQUEUED == 0 {
+            return self.queue(round, row, command, args);
         }
         self.client.info.last_command.store(row.id, Ordering::Relaxed);
         let silent = gates::is_silent(&self.client);
         let stop = self.dispatch(round, row, command, args, silent);
-        if matches!(stop, None | Some(Stop::Wish | Stop::Hold(..))) {
-            self.feed_monitors(round, row, args);
+        if matches!(stop, None | Some(Stop::Wish | Stop::Blocked)) {
+            self.feed_monitors(&round.door, row, args);
         }
         match stop {
             None | Some(Stop::Wish) => self.after_slow(before).or(stop),
@@ -520,17 +539,26 @@ impl Session {
         }
     }
 
-    /// Shows a command that ran, or will without being looked at again, to whoever monitors.
-    fn feed_monitors(&self, round: &Round<'_>, row: RowRef, args: &Args<'_>) {
-        let door = &round.door;
-        if door.host.gates.load(Ordering::Relaxed) & gate::MONITORED != 0 {
-            let client = &self.client;
-            door.feed_monitors(row.spec, Origin::Client(&client.info), client.caller.db, args);
+    /// Shows a command that ran, or will soon run elsewhere, to whoever monitors.
+    pub(super) fn feed_monitors(&self, door: &Door<'_>, row: RowRef, args: &Args<'_>) {
+        let client = &self.client;
+        door.feed_monitors(row.spec, Origin::Client(&client.info), client.caller.db, args);
+    }
+
+    /// Queues a command for EXEC.
+    fn queue(&mut self, round: &Round<'_>, row: RowRef, command: &Parsing, args: &Args<'_>) -> Option<Stop> {
+        if row.spec.flags & flag::NO_MULTI != 0 {
+            let error = Error::err("Command not allowed inside a transaction");
+            return self.reject(&round.door, Some(row), &error);
         }
+        let before = self.out.buf.len();
+        self.client.queue(row, args, command.known);
+        self.out.simple("QUEUED");
+        self.after_slow(before)
     }
 
     /// Moves the reply mode on and drops the reply when nobody wants it.
-    fn after_slow(&mut self, before: usize) -> Option<Stop> {
+    pub(super) fn after_slow(&mut self, before: usize) -> Option<Stop> {
         if self.client.gates & gate::REPLY_MODE != 0 && gates::after(&mut self.client) {
             self.out.buf.truncate(before);
         }
@@ -562,10 +590,26 @@ impl Session {
             }
             return (self.client.wish != Wish::None).then_some(Stop::Wish);
         }
+        if let Handler::Whole(_) = row.spec.handler {
+            return self.dispatch_whole(round, row, args);
+        }
+        let may_wait = row.spec.flags & flag::BLOCKING != 0;
+        if may_wait && self.gather.is_open() {
+            return Some(Stop::Barrier);
+        }
         match plan(row.spec, args, command.known, local.shared.shards(), local.id) {
-            Plan::Local => door.on_one(row, &mut round.store, &self.client.caller, args, &mut self.out),
+            Plan::Local => {
+                let wait = door.on_one(row, &mut round.store, &self.client.caller, args, &mut self.out);
+                if let Some(wait) = wait {
+                    self.begin_wait(&round.door, WriteStores::One(&mut round.store), row, args, *wait);
+                    return Some(Stop::Blocked);
+                }
+            }
             Plan::Foreign(shard) => {
                 if !self.read_in_place(round, shard, row, args) {
+                    if may_wait {
+                        return Some(Stop::Hold(row, ShardSet::from_slice(&[shard as u16])));
+                    }
                     let reply_at = (!silent).then_some(self.out.buf.len());
                     let command = (row.id, &*args, command.known);
                     self.gather.post(local, self.token, shard, command, self.client.caller, reply_at);
@@ -590,10 +634,10 @@ impl Session {
         let Some(store) = local.shared.cells[shard].read() else { return false };
         let before = self.out.buf.len();
         let mut look = args.clone();
-        if door.read(row, ReadStores::One(&store), &self.client.caller, &mut look, &mut self.out)
-            != Met::Nothing
-        {
-            // The owner must clear the expired key away: let it answer.
+        let (met, wait) =
+            door.read(row, ReadStores::One(&store), &self.client.caller, &mut look, &mut self.out);
+        if met != Met::Nothing || wait.is_some() {
+            // Something must be cleared away, or left: not by a reader.
             self.out.buf.truncate(before);
             return false;
         }
@@ -625,66 +669,14 @@ impl Session {
         }
         let before = self.out.buf.len();
         let mut look = args.clone();
-        if door.read(row, ReadStores::Many(&stores), &self.client.caller, &mut look, &mut self.out)
-            != Met::Nothing
-        {
+        let (met, wait) =
+            door.read(row, ReadStores::Many(&stores), &self.client.caller, &mut look, &mut self.out);
+        if met != Met::Nothing || wait.is_some() {
             self.out.buf.truncate(before);
             return false;
         }
         local.counters.in_place_reads.add(guards.len() as u64);
         true
-    }
-
-    /// Runs a command while holding `set`. `false`: not all of it is free; it was asked for.
-    fn run_holding(&mut self, local: &Local, row: RowRef, set: &ShardSet, args: &mut Args<'_>) -> bool {
-        let mut held = match hold::acquire(&local.shared, set, &mut self.pending_hold) {
-            Ok(held) => held,
-            Err(busy) => {
-                local.want_hold(busy, self.token);
-                return false;
-            }
-        };
-        local.counters.holds.add(1);
-        let now = Now::read(Uses::under(&local.shared.host.settings()));
-        for holder in &mut held {
-            holder.now = now;
-            local.heed_settings(holder);
-        }
-        let mut stores = hold::Stores::new(held, set, local.shared.shards());
-        let before = self.out.buf.len();
-        local.door(now).on_many(row, &mut stores, &self.client.caller, args, &mut self.out);
-        self.after_slow(before);
-        true
-    }
-
-    /// Runs the command at the front of the buffer, which waited to hold `set`. `false`: it still waits.
-    fn run_wanted(&mut self, local: &Local, set: ShardSet) -> bool {
-        let limits = Limits { bulk_bytes_max: u64::MAX, unauthenticated: false };
-        let mut spans = Vec::new();
-        let Parsed::Command { end } = self.parser.next(&self.input, self.at, &mut spans, limits) else {
-            unreachable!("the command was parsed before and its bytes are still there");
-        };
-        let input = std::mem::take(&mut self.input);
-        let mut args = Args::new(&input, &spans, (0, KeyHash::from_bits(0)));
-        let row = resolve(table().find(args.get(0)), &mut args).expect("the command was resolved before");
-        let waits = self.run_holding_or_wait(local, row, set, &mut args, end);
-        self.input = input;
-        waits.is_none()
-    }
-
-    /// Takes a letter in.
-    fn read_letter(&mut self, letter: Letter) {
-        match letter {
-            Letter::Push(push) => {
-                let at = self.out.buf.len();
-                self.out.buf.extend_from_slice(&push);
-                if self.client.caller.protocol == Protocol::Resp2 {
-                    self.out.buf[at] = b'*';
-                }
-            }
-            Letter::Line(line) => self.out.buf.extend_from_slice(&line),
-            Letter::Rung => {}
-        }
     }
 
     /// Puts the array form of an inline line in its place.
@@ -699,7 +691,7 @@ impl Session {
 
 /// The row that shall run: the subcommand's where there is one; arity checked, the cursor behind the name.
 #[cold]
-fn resolve(row: Option<RowRef>, args: &mut Args<'_>) -> Result<RowRef, Error> {
+pub(super) fn resolve(row: Option<RowRef>, args: &mut Args<'_>) -> Result<RowRef, Error> {
     let Some(mut row) = row else {
         return Err(unknown_command(args.get(0), args.rest()));
     };

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::Counter;
+use super::mail::Address;
+use super::{Claim, Counter};
 use crate::base::clock;
 use crate::rt::sys::shutdown_fd;
 
@@ -96,6 +97,10 @@ pub struct ClientInfo {
     pub marks: AtomicU32,
     /// It shall be closed.
     pub killed: AtomicBool,
+    /// Where letters reach it.
+    pub address: Mutex<Address>,
+    /// Its wait, while it is blocked.
+    pub wait: Mutex<Option<Arc<Claim>>>,
 }
 
 impl ClientInfo {
@@ -123,6 +128,8 @@ impl ClientInfo {
             net_out: Counter::default(),
             marks: AtomicU32::new(0),
             killed: AtomicBool::new(false),
+            address: Mutex::default(),
+            wait: Mutex::default(),
         }
     }
 }

@@ -107,7 +107,7 @@ macro_rules! counters {
 
             /// CONFIG RESETSTAT.
             pub fn reset(&self) {
-                $(if !matches!(stringify!($name), "dirty" | "clients") { self.$name.set(0); })*
+                $(if !matches!(stringify!($name), "dirty" | "clients" | "blocked_clients") { self.$name.set(0); })*
                 self.commands.iter().for_each(CommandCounters::reset);
                 self.errors.lock().clear();
             }
@@ -152,6 +152,8 @@ counters! {
     parks,
     /// Commands that held several shards.
     holds,
+    /// Clients blocked in a command, now.
+    blocked_clients,
     /// Holds that had to wait for an owner.
     hold_waits,
     /// Read system calls or completions.

@@ -29,7 +29,11 @@ pub enum Letter {
     Push(Arc<[u8]>),
     /// The client gets this as it is, whatever protocol it speaks.
     Line(Arc<[u8]>),
-    /// Look again: what the connection waits for may be there.
+    /// The reply of the command that the client is blocked in.
+    Served(Vec<u8>),
+    /// The command that the client is blocked in may be served; the connection has the claim and must run it again.
+    Retry,
+    /// Look again: the wait may be over.
     Rung,
 }
 

@@ -3,6 +3,7 @@
 //!
 //! Must stay true: nothing here is written by two shards on the hot path. Counters have one writer each; settings
 //! are an immutable snapshot that is republished whole.
+mod claim;
 mod clients;
 mod counters;
 mod gauges;
@@ -10,6 +11,7 @@ mod histogram;
 mod latency;
 mod lazy;
 pub mod mail;
+pub mod queued;
 pub mod slow_log;
 
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
+pub use claim::{Claim, Stand};
 pub use clients::{ClientInfo, Clients, mark};
 pub use counters::{CommandCounters, Counter, Counters};
 pub use gauges::{Allocated, Gauges, Memory, Rates, ratio};

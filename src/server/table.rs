@@ -17,6 +17,8 @@ pub fn families() -> Vec<&'static [Spec]> {
         cmd::sorted_set::COMMANDS,
         cmd::geo::COMMANDS,
         cmd::stream::COMMANDS,
+        cmd::transaction::COMMANDS,
+        cmd::waiting::COMMANDS,
         conn::commands::COMMANDS,
         conn::client_commands::COMMANDS,
         obs::command::COMMANDS,

@@ -2,8 +2,11 @@
 use std::cell::Cell as StdCell;
 
 use super::local::Local;
-use crate::cmd::cx::{Caller, Client, ConnCx, Held, Met, ReadCx, ReadStores, Wish, WriteCx, WriteStores};
-use crate::cmd::spec::{Done, Handler};
+use super::watch::Origin;
+use crate::cmd::cx::{
+    Caller, Client, ConnCx, Held, Met, Parts, ReadCx, ReadStores, Wait, WholeCx, Wish, WriteCx, WriteStores,
+};
+use crate::cmd::spec::{Done, Group, Handler};
 use crate::cmd::table::RowRef;
 use crate::host::{Counters, Host};
 use crate::rt::sys::cycles;
@@ -38,23 +41,47 @@ impl<'a> Door<'a> {
         }
     }
 
-    /// Runs a handler and returns how many cycles it took.
+    /// A handler has run, and its command does not wait: counts the call, writes its refusal, looks at how long it took.
+    /// What it wrote begins at `before`.
     #[inline(always)]
-    fn pass(&self, row: RowRef, out: &mut Out, run: impl FnOnce(&mut Out) -> Done) -> u64 {
-        let counters = &self.counters.commands[row.id as usize];
-        let before = out.buf.len();
-        let done = run(out);
+    fn finish(
+        &self,
+        row: RowRef,
+        done: Done,
+        before: usize,
+        caller: &Caller,
+        args: &Args<'_>,
+        out: &mut Out,
+    ) {
         // Commands of a turn follow each other, so one look at the counter serves as the end of this one and the
         // start of the next.
         let end = cycles();
-        let cycles = end.wrapping_sub(self.clock.replace(end));
+        self.finish_after(end.wrapping_sub(self.clock.replace(end)), row, done, before, caller, args, out);
+    }
+
+    /// [`Door::finish`] of a command that took so many cycles.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    fn finish_after(
+        &self,
+        cycles: u64,
+        row: RowRef,
+        done: Done,
+        before: usize,
+        caller: &Caller,
+        args: &Args<'_>,
+        out: &mut Out,
+    ) {
+        let counters = &self.counters.commands[row.id as usize];
         counters.add_call(cycles, self.local.watch.tracks.get());
         if let Err(error) = done {
             counters.failed.add(1);
             out.buf.truncate(before);
             self.refuse(&error, out);
         }
-        cycles
+        if self.is_slow(cycles) {
+            self.note_slow(row, caller, args, cycles);
+        }
     }
 
     /// Writes an error reply and counts it.
@@ -65,6 +92,12 @@ impl<'a> Door<'a> {
         out.error(error);
     }
 
+    /// A command that waited ends without having been served: it counts as a call all the same.
+    #[cold]
+    pub fn count_unserved(&self, row: RowRef, caller: &Caller, args: &Args<'_>) {
+        self.finish_after(0, row, Ok(()), 0, caller, args, &mut Out::default());
+    }
+
     /// Writes an error reply of a command that never ran.
     #[cold]
     pub fn reject(&self, row: RowRef, error: &Error, out: &mut Out) {
@@ -72,7 +105,7 @@ impl<'a> Door<'a> {
         self.refuse(error, out);
     }
 
-    /// Runs a reading command; returns what it met whose time has come.
+    /// Runs a reading command; returns what it met whose time has come, and whether it waits.
     #[inline(always)]
     pub fn read(
         &self,
@@ -81,19 +114,22 @@ impl<'a> Door<'a> {
         caller: &Caller,
         args: &mut Args<'_>,
         out: &mut Out,
-    ) -> Met {
+    ) -> (Met, Option<Box<Wait>>) {
         let Handler::Read(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let (host, counters) = (self.host, self.counters);
         let now = self.now.with_no_touch(caller.no_touch);
-        let cx = ReadCx { stores, caller, host, counters, now, met: StdCell::default() };
-        let cycles = self.pass(row, out, |out| handler(&cx, args, out));
-        if self.is_slow(cycles) {
-            self.note_slow(row, caller, args, cycles);
+        let (met, wait) = (StdCell::default(), StdCell::default());
+        let cx = ReadCx { stores, caller, host, counters, now, met, wait };
+        let before = out.buf.len();
+        let done = handler(&cx, args, out);
+        let wait = cx.wait.take();
+        if wait.is_none() {
+            self.finish(row, done, before, caller, args, out);
         }
-        cx.met.get()
+        (cx.met.get(), wait)
     }
 
-    /// Runs a writing command.
+    /// Runs a writing command; returns whether it waits.
     #[inline(always)]
     pub fn write<'x>(
         &'x self,
@@ -102,30 +138,33 @@ impl<'a> Door<'a> {
         caller: &'x Caller,
         args: &mut Args<'_>,
         out: &mut Out,
-    ) {
+    ) -> Option<Box<Wait>> {
         let Handler::Write(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let mut cx =
             WriteCx::new(stores, caller, self.host, self.counters, self.now, row.spec.event.as_ref());
-        let cycles = self.pass(row, out, |out| handler(&mut cx, args, out));
-        if self.is_slow(cycles) {
-            self.note_slow(row, caller, args, cycles);
+        let before = out.buf.len();
+        let done = handler(&mut cx, args, out);
+        let wait = cx.wait;
+        if wait.is_none() {
+            self.finish(row, done, before, caller, args, out);
         }
+        wait
     }
 
     /// Runs a command about the connection or the process.
     pub fn conn(&self, row: RowRef, client: &mut Client, args: &mut Args<'_>, out: &mut Out) {
         let Handler::Conn(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let mut cx = ConnCx { client, host: self.host, counters: self.counters, now: self.now };
-        let mut cycles = self.pass(row, out, |out| handler(&mut cx, args, out));
+        let before = out.buf.len();
+        let done = handler(&mut cx, args, out);
         if let Wish::SleepMs(ms) = client.wish {
             // The sleep is still to come, and is its time all the same.
-            cycles += (ms as f64 * 1000.0 * self.host.cycles_per_us()) as u64;
+            let cycles = (ms as f64 * 1000.0 * self.host.cycles_per_us()) as u64;
+            self.clock.set(self.clock.get().wrapping_sub(cycles));
         }
         // What changed the settings is judged by the new ones.
         self.local.watch.heed_settings(self.host);
-        if self.is_slow(cycles) {
-            self.note_slow(row, &client.caller, args, cycles);
-        }
+        self.finish(row, done, before, &client.caller, args, out);
         if !client.mail.is_empty() {
             self.local.send_mail(&mut client.mail);
         }
@@ -140,9 +179,10 @@ impl<'a> Door<'a> {
         caller: &Caller,
         args: &mut Args<'_>,
         out: &mut Out,
-    ) {
-        self.part_on_one(row, store, caller, args, out);
+    ) -> Option<Box<Wait>> {
+        let wait = self.part_on_one(row, store, caller, args, out);
         self.spread_one(store);
+        wait
     }
 
     /// [`Door::on_one`] as a part of a whole, which tells what is new at its end.
@@ -154,16 +194,17 @@ impl<'a> Door<'a> {
         caller: &Caller,
         args: &mut Args<'_>,
         out: &mut Out,
-    ) {
+    ) -> Option<Box<Wait>> {
         if matches!(row.spec.handler, Handler::Write(_)) {
             return self.write(row, WriteStores::One(store), caller, args, out);
         }
-        let met = self.read(row, ReadStores::One(store), caller, args, out);
+        let (met, wait) = self.read(row, ReadStores::One(store), caller, args, out);
         match met {
             Met::Nothing => {}
             Met::Walked => store.expire_walked(caller.db),
             _ => for_keys(row, args, |at, key| clear(store, caller.db, key, met, args, at)),
         }
+        wait
     }
 
     /// Runs a reading or writing command on the stores it holds, as a part of a whole, which tells what is new at
@@ -175,12 +216,12 @@ impl<'a> Door<'a> {
         caller: &Caller,
         args: &mut Args<'_>,
         out: &mut Out,
-    ) {
+    ) -> Option<Box<Wait>> {
         if matches!(row.spec.handler, Handler::Write(_)) {
             return self.write(row, WriteStores::Many(held), caller, args, out);
         }
         let shared: Vec<Option<&Store>> = (0..held.shards()).map(|shard| held.get(shard)).collect();
-        let met = self.read(row, ReadStores::Many(&shared), caller, args, out);
+        let (met, wait) = self.read(row, ReadStores::Many(&shared), caller, args, out);
         let mut stores = WriteStores::Many(held);
         match met {
             Met::Nothing => {}
@@ -189,6 +230,7 @@ impl<'a> Door<'a> {
                 clear(stores.of(key.hash), caller.db, key, met, args, at);
             }),
         }
+        wait
     }
 
     /// [`Door::part_on_many`] as a whole.
@@ -199,9 +241,83 @@ impl<'a> Door<'a> {
         caller: &Caller,
         args: &mut Args<'_>,
         out: &mut Out,
-    ) {
-        self.part_on_many(row, held, caller, args, out);
+    ) -> Option<Box<Wait>> {
+        let wait = self.part_on_many(row, held, caller, args, out);
         self.spread(WriteStores::Many(held));
+        wait
+    }
+
+    /// Runs a reading or writing command as a part of a whole.
+    pub fn part(
+        &self,
+        row: RowRef,
+        stores: WriteStores<'_>,
+        caller: &Caller,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) -> Option<Box<Wait>> {
+        match stores {
+            WriteStores::One(store) => self.part_on_one(row, store, caller, args, out),
+            WriteStores::Many(held) => self.part_on_many(row, held, caller, args, out),
+        }
+    }
+
+    /// Runs a command that needs the connection and data at once, and tells what is new.
+    pub fn whole(
+        &self,
+        row: RowRef,
+        client: &mut Client,
+        mut stores: WriteStores<'_>,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) {
+        self.part_whole(row, client, stores.reborrow(), args, out);
+        self.spread(stores);
+    }
+
+    fn part_whole(
+        &self,
+        row: RowRef,
+        client: &mut Client,
+        mut stores: WriteStores<'_>,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) {
+        let Handler::Whole(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
+        let (host, now) = (self.host, self.now);
+        let (before, start) = (out.buf.len(), self.clock.get());
+        let mut cx = WholeCx { client, stores: stores.reborrow(), host, now, parts: self };
+        let done = handler(&mut cx, args, out);
+        // Its time is that of its parts, too.
+        self.clock.set(start);
+        self.finish(row, done, before, &client.caller, args, out);
+    }
+}
+
+impl Parts for Door<'_> {
+    fn run(
+        &self,
+        row: RowRef,
+        client: &mut Client,
+        mut stores: WriteStores<'_>,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) {
+        match row.spec.handler {
+            Handler::Conn(_) => {
+                self.conn(row, client, args, out);
+                out.protocol = client.caller.protocol;
+                if row.spec.group == Group::Server {
+                    stores.for_each(|store| self.local.heed_settings(store));
+                }
+            }
+            Handler::Whole(_) => self.part_whole(row, client, stores, args, out),
+            _ => {
+                let wait = self.part(row, stores, &client.caller, args, out);
+                debug_assert!(wait.is_none(), "a part of a whole does not wait");
+            }
+        }
+        self.feed_monitors(row.spec, Origin::Client(&client.info), client.caller.db, args);
     }
 }
 

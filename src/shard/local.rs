@@ -18,7 +18,8 @@ use super::watch::Watch;
 use crate::cmd::table::table;
 use crate::host::Counters;
 use crate::host::mail::{Address, Letter, Mail};
-use crate::store::{Now, Store};
+use crate::store::{Now, Store, Uses};
+use crate::wire::Key;
 
 /// What reaches a waiting connection.
 pub enum Event {
@@ -87,6 +88,8 @@ pub struct Local {
     paused: RefCell<Vec<Token>>,
     /// Holds of this shard's data that were asked for.
     wanted: RefCell<VecDeque<(usize, Token)>>,
+    /// Keys at which those who wait shall be looked at again.
+    looks: RefCell<VecDeque<(u32, Box<[u8]>)>>,
     /// Groups of other shards that wait for the data.
     backlog: RefCell<VecDeque<Box<Group>>>,
     /// Groups to use again. Boxed, because they travel boxed.
@@ -129,6 +132,7 @@ impl Local {
             ringing: RefCell::default(),
             paused: RefCell::default(),
             wanted: RefCell::default(),
+            looks: RefCell::default(),
             backlog: RefCell::default(),
             pool: RefCell::default(),
             controls,
@@ -143,6 +147,11 @@ impl Local {
     #[inline]
     pub fn door(&self, now: Now) -> Door<'_> {
         Door::new(self, now)
+    }
+
+    /// The door to handlers at this moment, for what needs no data.
+    pub fn door_now(&self) -> Door<'_> {
+        self.door(Now::read(Uses::default()))
     }
 
     /// Goes in to this shard's data, with the clock read and the settings in force.
@@ -222,16 +231,30 @@ impl Local {
         }
     }
 
+    /// Has those who wait at a key looked at again, by the shard that has it.
+    pub fn look(&self, shard: usize, db: u32, key: &[u8]) {
+        if shard == self.id {
+            self.looks.borrow_mut().push_back((db, key.into()));
+            return self.wake_pump();
+        }
+        self.mesh.send(&self.shared, self.id, shard, Message::Look { db, key: key.into() });
+    }
+
+    /// Sends a letter.
+    pub fn send_letter(&self, Address { shard, token }: Address, letter: Letter) {
+        let to = usize::from(shard);
+        if to == self.id {
+            self.deliver(token, Event::Letter(letter));
+        } else {
+            self.mesh.send(&self.shared, self.id, to, Message::Letter { token, letter });
+        }
+    }
+
     /// Sends letters.
     #[cold]
     pub fn send_mail(&self, mail: &mut Mail) {
-        for (Address { shard, token }, letter) in mail.drain(..) {
-            let to = usize::from(shard);
-            if to == self.id {
-                self.deliver(token, Event::Letter(letter));
-            } else {
-                self.mesh.send(&self.shared, self.id, to, Message::Letter { token, letter });
-            }
+        for (address, letter) in mail.drain(..) {
+            self.send_letter(address, letter);
         }
     }
 
@@ -278,7 +301,7 @@ impl Local {
     /// Sends a group to the shard that owns its keys.
     pub fn post(&self, to: usize, mut group: Box<Group>) {
         group.to = to;
-        self.counters.mesh_commands.add(group.commands.len() as u64);
+        self.counters.mesh_commands.add(group.queued.commands.len() as u64);
         self.mesh.send(&self.shared, self.id, to, Message::Work(group));
     }
 
@@ -357,6 +380,7 @@ impl Local {
             Message::Done(group) => self.deliver(group.token, Event::Done(group)),
             Message::WantHold { from, token } => self.wanted.borrow_mut().push_back((from, token)),
             Message::Granted { shard, token } => self.deliver(token, Event::Granted(shard)),
+            Message::Look { db, key } => self.looks.borrow_mut().push_back((db, key)),
             Message::Letter { token, letter } => self.deliver(token, Event::Letter(letter)),
         }
     }
@@ -364,7 +388,10 @@ impl Local {
     /// Runs the groups that other shards sent, and rings who waits for the data. Rung again by the latch when
     /// somebody holds it.
     fn work(&self) {
-        if self.backlog.borrow().is_empty() && self.ringing.borrow().is_empty() {
+        if self.backlog.borrow().is_empty()
+            && self.ringing.borrow().is_empty()
+            && self.looks.borrow().is_empty()
+        {
             return;
         }
         let Some(mut store) = self.enter().or_else(|| self.enter_after_wait()) else { return };
@@ -373,6 +400,10 @@ impl Local {
             self.run_group(&mut store, &mut group);
             self.mesh.send(&self.shared, self.id, group.from, Message::Done(group));
         }
+        for (db, key) in self.looks.take() {
+            store.look_at(db, Key::new(&key));
+        }
+        self.door(store.now).spread_one(&mut store);
         drop(store);
         self.ring(&self.ringing);
     }
@@ -384,11 +415,12 @@ impl Local {
     fn run_group(&self, store: &mut Store, group: &mut Group) {
         let door = self.door(store.now);
         let mut out = std::mem::take(&mut group.out);
-        for index in 0..group.commands.len() {
-            let posted = group.commands[index];
+        for index in 0..group.queued.commands.len() {
+            let posted = group.queued.commands[index];
             out.protocol = posted.caller.protocol;
             let row = table().row(posted.row);
-            door.on_one(row, store, &posted.caller, &mut group.args(posted), &mut out);
+            let wait = door.on_one(row, store, &posted.caller, &mut group.queued.args(posted), &mut out);
+            debug_assert!(wait.is_none(), "what may wait is not posted");
             group.ends.push(out.buf.len() as u32);
         }
         group.out = out;

@@ -7,7 +7,7 @@ pub mod local;
 pub mod mesh;
 pub mod msg;
 pub mod plan;
-mod spread;
+pub mod spread;
 mod sync;
 pub mod watch;
 

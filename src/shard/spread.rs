@@ -1,9 +1,18 @@
-//! What a finished command, transaction or script did, told to whoever wants to hear of it.
+//! What a finished command, transaction or script did, told to whoever wants to hear of it; and clients that waited for
+//! it, served.
 //!
-//! Must stay true: this is the only place where news leave a store; nothing is told before the whole is done.
+//! Must stay true: this is the only place where news leave a store; nothing is told before the whole is done. Those who
+//! wait at a key are served in the order in which they came: when one of them cannot be served on the spot, because its
+//! command needs other shards, too, its own connection runs it, and nobody behind it is served before.
+use std::sync::Arc;
+
 use super::exec::Door;
 use crate::cmd::cx::WriteStores;
+use crate::cmd::table::table;
+use crate::host::mail::Letter;
 use crate::store::Store;
+use crate::store::wait::Waiter;
+use crate::wire::{Key, Out};
 
 impl Door<'_> {
     /// Tells what is new of these stores.
@@ -27,9 +36,104 @@ impl Door<'_> {
     #[cold]
     #[inline(never)]
     fn spread_news(&self, stores: &mut WriteStores<'_>) {
+        // Serving one may make news for others.
+        while let Some((db, key)) = next_ready(stores) {
+            self.serve_at(stores, db, Key::new(&key), None);
+        }
         stores.for_each(|store| {
             store.has_news = false;
             store.news.events.clear();
         });
     }
+
+    /// Serves those who wait at a key, the first first; only those behind `after`, if that is given.
+    pub fn serve_at(&self, stores: &mut WriteStores<'_>, db: u32, key: Key<'_>, after: Option<&Arc<Waiter>>) {
+        let mut waiters = stores.of(key.hash).waiters(db, key);
+        if let Some(after) = after {
+            let behind = waiters.iter().position(|waiter| Arc::ptr_eq(waiter, after)).map_or(0, |at| at + 1);
+            waiters.drain(..behind);
+        }
+        for waiter in waiters {
+            let kind = stores.shared(key.hash).kind(db, key);
+            if !waiter.may_take(kind) {
+                continue;
+            }
+            if !waiter.claim.claim() {
+                if waiter.is_over() {
+                    continue;
+                }
+                // Its connection tries; whoever comes behind it waits for that.
+                return;
+            }
+            if !self.has_all_keys(stores, &waiter) {
+                return self.local.send_letter(waiter.caller().address, Letter::Retry);
+            }
+            let mut out = Out::new(waiter.caller().protocol);
+            let letter = match self.serve(stores, &waiter, &mut out) {
+                true => Letter::Served(out.buf),
+                false => Letter::Rung,
+            };
+            self.local.send_letter(waiter.caller().address, letter);
+        }
+    }
+
+    /// Runs a claimed waiter's command again. `false`: it still waits, and is claimed no more.
+    pub fn serve(&self, stores: &mut WriteStores<'_>, waiter: &Arc<Waiter>, out: &mut Out) -> bool {
+        let (row, mut args) = (table().row(waiter.row()), waiter.args());
+        let wait = self.part(row, stores.reborrow(), waiter.caller(), &mut args, out);
+        if wait.is_some() {
+            waiter.claim.release();
+            return false;
+        }
+        waiter.claim.finish();
+        let db = waiter.caller().db;
+        for_each_waited_key(waiter, |key| stores.of(key.hash).leave_wait(db, key, waiter));
+        true
+    }
+
+    fn has_all_keys(&self, stores: &WriteStores<'_>, waiter: &Waiter) -> bool {
+        let shards = self.local.shared.shards();
+        let mut has_all = true;
+        for_each_key(waiter, |key| {
+            let shard = key.hash.shard(shards);
+            has_all &= match stores {
+                WriteStores::One(_) => shard == self.local.id,
+                WriteStores::Many(held) => held.get(shard).is_some(),
+            };
+        });
+        has_all
+    }
+}
+
+/// The next key at which somebody waits and that has changed.
+fn next_ready(stores: &mut WriteStores<'_>) -> Option<(u32, Box<[u8]>)> {
+    let mut next = None;
+    stores.for_each(|store| {
+        if next.is_none() {
+            next = store.news.ready.pop_front();
+        }
+    });
+    next
+}
+
+/// Hands the keys that a command waits at to `f`: those that it reads.
+pub fn for_each_waited_key(waiter: &Waiter, mut f: impl FnMut(Key<'_>)) {
+    let args = waiter.args();
+    let spec = table().row(waiter.row()).spec;
+    spec.for_each_key_part(
+        args.count(),
+        |at| args.get(at),
+        |at, part| {
+            if part.flags.contains("access") {
+                f(Key::new(args.get(at)));
+            }
+        },
+    );
+}
+
+/// Hands the keys of a waiting command to `f`.
+pub fn for_each_key(waiter: &Waiter, mut f: impl FnMut(Key<'_>)) {
+    let args = waiter.args();
+    let spec = table().row(waiter.row()).spec;
+    spec.for_each_key(args.count(), |at| args.get(at), |at| f(Key::new(args.get(at))));
 }

@@ -4,6 +4,7 @@
 use std::cell::Cell as StdCell;
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::exec::Door;
 use crate::base::clock;
@@ -78,14 +79,16 @@ impl Door<'_> {
     }
 
     /// Shows a command to everybody who monitors. Not those of administrators, nor those whose parts are shown.
-    #[cold]
+    #[inline]
     pub fn feed_monitors(&self, spec: &Spec, origin: Origin<'_>, db: u32, args: &Args<'_>) {
-        if spec.flags & (flag::SKIP_MONITOR | flag::ADMIN) == 0 {
+        let is_shown = spec.flags & (flag::SKIP_MONITOR | flag::ADMIN) == 0;
+        if is_shown && self.host.gates.load(Ordering::Relaxed) & gate::MONITORED != 0 {
             self.show_monitors(origin, db, &spec.shown(args));
         }
     }
 
     /// Shows any words to everybody who monitors.
+    #[cold]
     pub fn show_monitors(&self, origin: Origin<'_>, db: u32, shown: &[&[u8]]) {
         let all: Vec<Address> = self.host.monitors.lock().clone();
         if all.is_empty() {
@@ -145,7 +148,7 @@ fn monitor_line(at_us: u64, origin: Origin<'_>, db: u32, shown: &[&[u8]]) -> Vec
 pub fn start_monitoring(host: &Host, address: Address) {
     let mut monitors = host.monitors.lock();
     monitors.push(address);
-    host.gates.fetch_or(gate::MONITORED, std::sync::atomic::Ordering::Relaxed);
+    host.gates.fetch_or(gate::MONITORED, Ordering::Relaxed);
 }
 
 /// It does no more.
@@ -153,7 +156,7 @@ pub fn stop_monitoring(host: &Host, address: Address) {
     let mut monitors = host.monitors.lock();
     monitors.retain(|known| *known != address);
     if monitors.is_empty() {
-        host.gates.fetch_and(!gate::MONITORED, std::sync::atomic::Ordering::Relaxed);
+        host.gates.fetch_and(!gate::MONITORED, Ordering::Relaxed);
     }
 }
 

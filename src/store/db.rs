@@ -1,5 +1,6 @@
 //! One database of one shard, and the store's operations on keys.
 use super::{Effect, Store};
+use crate::ds::object::Kind;
 use crate::ds::raw::block::{Block, BlockMut, BlockRef, NewValue};
 use crate::ds::raw::dash::{Dash, Slot};
 use crate::wire::Key;
@@ -122,6 +123,14 @@ impl Store {
             Some(block) if is_due(block, now_ms) => Found::Due,
             Some(block) => Found::Live(block),
             None => Found::Absent,
+        }
+    }
+
+    /// What a live key is; `None`: there is none.
+    pub fn kind(&self, db: u32, key: Key<'_>) -> Option<Kind> {
+        match self.find(db, key, self.now.ms) {
+            Found::Live(block) => Some(block.value().kind()),
+            Found::Due | Found::Absent => None,
         }
     }
 

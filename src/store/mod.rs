@@ -5,15 +5,21 @@
 pub mod db;
 pub mod edit;
 mod expire;
+mod keyed;
 pub mod news;
 mod now;
+pub mod wait;
+pub mod watch;
 
 use std::sync::Arc;
 
 use db::Db;
 pub use expire::PARTS_STEP;
+use keyed::Keyed;
 use news::{Event, News};
 pub use now::{Now, Uses};
+use wait::Waiter;
+use watch::Watch;
 
 use crate::config::{P, Settings};
 use crate::ds::raw::block::{Block, Value};
@@ -65,6 +71,8 @@ pub struct Store {
     pub has_news: bool,
     /// What others shall hear when the running command is done.
     pub news: News,
+    watches: Keyed<Watch>,
+    waiters: Keyed<Arc<Waiter>>,
     expiry: expire::Progress,
 }
 
@@ -84,6 +92,8 @@ impl Store {
             event: None,
             has_news: false,
             news: News::default(),
+            watches: Keyed::default(),
+            waiters: Keyed::default(),
             expiry: expire::Progress::default(),
         }
     }
@@ -135,12 +145,18 @@ impl Store {
 
     /// Exchanges two databases.
     pub fn swap(&mut self, a: u32, b: u32) {
+        if self.listens != 0 {
+            self.note_swap(a, b);
+        }
         self.dbs.swap(a as usize, b as usize);
         self.counters.dirty.add(1);
     }
 
     /// Empties one database and has it freed in the background; returns how many keys it had.
     pub fn flush_db(&mut self, index: u32) -> usize {
+        if self.listens != 0 {
+            self.note_flush(index);
+        }
         let Some(db) = self.dbs[index as usize].take() else { return 0 };
         let keys = db.table.len();
         self.counters.dirty.add(keys as u64);

@@ -2,6 +2,8 @@
 //!
 //! Must stay true: a store that nobody listens to pays one load per change; news leave the store when the command, the
 //! transaction or the script as a whole is done, never in between.
+use std::collections::VecDeque;
+
 use super::{Effect, Store};
 use crate::wire::Key;
 
@@ -9,6 +11,10 @@ use crate::wire::Key;
 pub mod listen {
     /// Keyspace notifications are on.
     pub const EVENTS: u32 = 1;
+    /// Somebody watches keys.
+    pub const WATCHES: u32 = 2;
+    /// Somebody waits for keys.
+    pub const WAITERS: u32 = 4;
 }
 
 /// A keyspace event as notifications name it.
@@ -73,6 +79,8 @@ pub struct KeyEvent {
 pub struct News {
     /// For subscribers of keyspace notifications.
     pub events: Vec<KeyEvent>,
+    /// Keys that somebody waits at and that have changed, by database.
+    pub ready: VecDeque<(u32, Box<[u8]>)>,
 }
 
 impl Store {
@@ -80,8 +88,38 @@ impl Store {
     #[cold]
     #[inline(never)]
     pub(super) fn note_change(&mut self, db: u32, key: Key<'_>, effect: Effect) {
+        if self.listens & listen::WATCHES != 0 {
+            self.raise_watches(db, key, effect);
+        }
+        if self.listens & listen::WAITERS != 0 && effect != Effect::Deadline {
+            self.note_ready(db, key);
+        }
         if self.listens & listen::EVENTS != 0 {
             self.note_effect(db, key, effect);
+        }
+    }
+
+    /// Notes that a database is emptied; it still has its keys.
+    pub(super) fn note_flush(&mut self, db: u32) {
+        self.raise_watches_of_db(db, None);
+        self.note_ready_db(db);
+    }
+
+    /// Notes that two databases take each other's places.
+    pub(super) fn note_swap(&mut self, a: u32, b: u32) {
+        for (db, other) in [(a, b), (b, a)] {
+            self.raise_watches_of_db(db, Some(other));
+            self.note_ready_db(db);
+        }
+    }
+
+    /// Takes out what others have left here and do not need any more.
+    pub fn sweep_listeners(&mut self) {
+        if self.listens & listen::WATCHES != 0 {
+            self.sweep_watches();
+        }
+        if self.listens & listen::WAITERS != 0 {
+            self.sweep_waiters();
         }
     }
 

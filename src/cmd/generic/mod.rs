@@ -381,13 +381,25 @@ mod tests {
                     let stores: Vec<_> = self.stores.iter().map(Some).collect();
                     let stores = ReadStores::Many(&stores);
                     let now = now.with_no_touch(caller.no_touch);
-                    f(&ReadCx { stores, caller, host, counters, now, met: Cell::default() }, args, out)
+                    f(
+                        &ReadCx {
+                            stores,
+                            caller,
+                            host,
+                            counters,
+                            now,
+                            met: Cell::default(),
+                            wait: Cell::default(),
+                        },
+                        args,
+                        out,
+                    )
                 }
                 Handler::Write(f) => {
                     let stores = WriteStores::Many(&mut self.stores);
                     f(&mut WriteCx::new(stores, caller, host, counters, now, None), args, out)
                 }
-                Handler::Conn(_) | Handler::Container => unreachable!(),
+                Handler::Conn(_) | Handler::Whole(_) | Handler::Container => unreachable!(),
             }
         }
     }

@@ -93,6 +93,14 @@ fn pop_some(editor: &mut Editor<'_>, count: usize, side: Side, out: &mut Out) ->
 
 /// LMPOP numkeys key [key ...] LEFT|RIGHT [COUNT count]
 pub fn lmpop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    if !pop_first(cx, args, out)? {
+        out.null_array();
+    }
+    Ok(())
+}
+
+/// Does what LMPOP does, from its numkeys on. `false`: none of the lists exists.
+pub(super) fn pop_first(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Result<bool, Error> {
     let keys = args.int_from(1, "numkeys should be greater than 0")?;
     if keys >= args.left() {
         return Err(Error::Syntax);
@@ -111,8 +119,8 @@ pub fn lmpop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         ListRef::of(block)?;
         out.array(2);
         out.bulk(key.bytes);
-        return cx.edit(key, |editor| pop_some(editor, count.unwrap_or(1), side, out));
+        cx.edit(key, |editor| pop_some(editor, count.unwrap_or(1), side, out))?;
+        return Ok(true);
     }
-    out.null_array();
-    Ok(())
+    Ok(false)
 }

@@ -1,11 +1,12 @@
 //! Lists: rows, and what the handlers of the family share.
+mod blocking;
 mod ends;
 mod inner;
 mod moving;
 mod read;
 
 use super::spec::keys::{LOOK, READ, UPDATE};
-use super::spec::{Group::List as L, KeyPart, Spec, flag, key, key_count};
+use super::spec::{Group::List as L, KeyPart, Spec, flag, key, key_count, key_range};
 use crate::ds::list::Side;
 use crate::wire::args::option_word;
 use crate::wire::{Args, Error};
@@ -14,6 +15,8 @@ const INSERT: &[KeyPart] = &[key("RW insert", 1)];
 const DELETE: &[KeyPart] = &[key("RW delete", 1)];
 const POP: &[KeyPart] = &[key("RW access delete", 1)];
 const MOVE: &[KeyPart] = &[key("RW access delete", 1), key("RW insert", 2)];
+const POP_SOME: &[KeyPart] = &[key_range("RW access delete", 1, -2, 1)];
+const EACH_KEY: &str = "O(N) where N is the number of provided keys.";
 const EACH_ADDED: &str = "O(N) where N is the number of elements added.";
 
 /// The rows.
@@ -95,6 +98,29 @@ pub const COMMANDS: &[Spec] = &[
         .doc(L, "1.2.0", "Takes the last element out of a list, puts it in front of another and returns it.")
         .keys(MOVE)
         .with(flag::DENYOOM),
+    Spec::write("blpop", "key [key ...] timeout:double", blocking::blpop)
+        .doc(L, "2.0.0", "Takes the first element out of the first of several lists that has one; waits for one.")
+        .cost(EACH_KEY)
+        .keys(POP_SOME)
+        .with(flag::BLOCKING),
+    Spec::write("brpop", "key [key ...] timeout:double", blocking::brpop)
+        .doc(L, "2.0.0", "Takes the last element out of the first of several lists that has one; waits for one.")
+        .cost(EACH_KEY)
+        .keys(POP_SOME)
+        .with(flag::BLOCKING),
+    Spec::write("blmpop", "timeout:double numkeys key [key ...] LEFT|RIGHT [COUNT count]", blocking::blmpop)
+        .doc(L, "7.0.0", "Takes elements out of the first of several lists that has some; waits for some.")
+        .cost("O(N+M) where N is the number of keys and M is the number of elements returned.")
+        .keys(&[key_count("RW access delete", 2)])
+        .with(flag::BLOCKING | flag::MOVABLEKEYS),
+    Spec::write("blmove", "source destination LEFT|RIGHT LEFT|RIGHT timeout:double", blocking::blmove)
+        .doc(L, "6.2.0", "Moves an element from an end of a list to an end of another and returns it; waits for one.")
+        .keys(MOVE)
+        .with(flag::DENYOOM | flag::BLOCKING),
+    Spec::write("brpoplpush", "source destination timeout:double", blocking::brpoplpush)
+        .doc(L, "2.2.0", "Moves the last element of a list to the front of another and returns it; waits for one.")
+        .keys(MOVE)
+        .with(flag::DENYOOM | flag::BLOCKING),
 ];
 
 /// `LEFT` or `RIGHT` at the cursor.

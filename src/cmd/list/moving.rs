@@ -22,7 +22,8 @@ pub fn rpoplpush(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Do
     move_element(cx, (source, Side::Back), (destination, Side::Front), out)
 }
 
-fn move_element(
+/// Moves an element from one list to another, or within one.
+pub(super) fn move_element(
     cx: &mut WriteCx<'_>,
     (source, from): (Key<'_>, Side),
     (destination, to): (Key<'_>, Side),
