@@ -13,7 +13,7 @@ use crate::ds::raw::block::{BlockMut, BlockRef, NewValue, Payload};
 use crate::host::hub::{self, Subscriptions};
 use crate::host::mail::Mail;
 pub use crate::host::queued::Caller;
-use crate::host::{ClientInfo, Counters, Host};
+use crate::host::{ClientInfo, Counters, Host, mark};
 use crate::store::db::{Found, Next, Ttl};
 use crate::store::edit::Editor;
 use crate::store::news::{Event, listen};
@@ -525,7 +525,7 @@ impl Client {
     /// CLIENT NO-TOUCH.
     pub fn set_no_touch(&mut self, on: bool) {
         self.caller.no_touch = on;
-        self.info.no_touch.store(on, Ordering::Relaxed);
+        self.info.set(mark::NO_TOUCH, on);
     }
 
     /// Switches the protocol.

@@ -8,10 +8,12 @@ mod frequency;
 mod keyspace;
 mod kinds;
 mod limits;
+mod monitor;
 mod ordering;
 mod process;
 mod protocol;
 mod pubsub;
+mod slow_log;
 
 use support::{Client, Server};
 
