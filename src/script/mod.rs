@@ -8,6 +8,7 @@ pub mod answer;
 pub mod engine;
 pub mod flags;
 pub mod host;
+pub mod lib;
 pub mod libraries;
 pub mod load;
 pub mod raise;
