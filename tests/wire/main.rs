@@ -4,6 +4,7 @@ mod support;
 
 mod clients;
 mod closing;
+mod events;
 mod frequency;
 mod keyspace;
 mod kinds;
