@@ -627,6 +627,7 @@ impl Session {
             door.read(row, ReadStores::One(&store), &self.client.caller, &mut look, &mut self.out);
         if met != Met::Nothing || wait.is_some() {
             // Something must be cleared away, or left: not by a reader.
+            door.uncount(row);
             self.out.buf.truncate(before);
             return false;
         }
@@ -661,6 +662,7 @@ impl Session {
         let (met, wait) =
             door.read(row, ReadStores::Many(&stores), &self.client.caller, &mut look, &mut self.out);
         if met != Met::Nothing || wait.is_some() {
+            door.uncount(row);
             self.out.buf.truncate(before);
             return false;
         }
