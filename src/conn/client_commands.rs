@@ -148,7 +148,7 @@ fn line(info: &ClientInfo, now_ms: u64) -> String {
     let command = if last == u32::MAX { "NULL" } else { table().row(last).spec.name };
     let lib = info.lib.lock();
     format!(
-        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 multi=-1 watch=0 \
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 multi={} watch={} \
          qbuf={query} qbuf-free={} argv-mem=0 multi-mem=0 rbs={output} rbp={output} obl={output} oll=0 omem=0 \
          tot-mem={} events=r cmd={command} user=default redir=-1 resp={} lib-name={} lib-ver={} io-thread={}",
         info.id,
@@ -160,6 +160,8 @@ fn line(info: &ClientInfo, now_ms: u64) -> String {
         seconds_since(load(&info.last_ms)),
         flags(info),
         info.db.load(Ordering::Relaxed),
+        info.queued.load(Ordering::Relaxed),
+        info.watched.load(Ordering::Relaxed),
         capacity.saturating_sub(query),
         capacity + output + size_of::<ClientInfo>() as u64,
         info.resp.load(Ordering::Relaxed),
@@ -171,8 +173,10 @@ fn line(info: &ClientInfo, now_ms: u64) -> String {
 
 fn flags(info: &ClientInfo) -> String {
     let marks = [(&info.killed, 'A'), (&info.no_evict, 'e'), (&info.no_touch, 'T')];
-    let text: String =
-        marks.iter().filter(|(set, _)| set.load(Ordering::Relaxed)).map(|(_, letter)| *letter).collect();
+    let marks = marks.map(|(set, letter)| (set.load(Ordering::Relaxed), letter));
+    let (queues, waits) = (info.queued.load(Ordering::Relaxed) >= 0, info.wait.lock().is_some());
+    let set = [(queues, 'x'), (waits, 'b')].into_iter().chain(marks).filter(|(set, _)| *set);
+    let text: String = set.map(|(_, letter)| letter).collect();
     if text.is_empty() { "N".to_string() } else { text }
 }
 
@@ -429,6 +433,11 @@ mod tests {
         info.no_touch.store(true, Ordering::Relaxed);
         info.no_evict.store(true, Ordering::Relaxed);
         assert!(line(&info, 0).contains(" flags=eT "));
+        info.queued.store(2, Ordering::Relaxed);
+        info.watched.store(3, Ordering::Relaxed);
+        *info.wait.lock() = Some(Arc::default());
+        let text = line(&info, 0);
+        assert!(text.contains(" flags=xbeT ") && text.contains(" multi=2 watch=3 "), "{text}");
     }
 
     fn filter<'a>(buf: &'a [u8], spans: &'a [Span]) -> Result<Filter<'a>, Error> {

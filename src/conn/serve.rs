@@ -178,25 +178,33 @@ async fn exchange(
             Event::Read(half, result, buf) => {
                 reading.set(None);
                 idle_reader = Some(half);
-                let bytes = result.unwrap_or(0);
-                session.take_input(buf, bytes);
-                if bytes == 0 {
-                    // The client will send no more; what it is owed is still written.
-                    turn = Turn::Close;
-                    continue;
-                }
-                local.counters.reads.add(1);
-                local.counters.net_in.add(bytes as u64);
-                turn = session.run(local);
-                if over_limits(session, local, info) {
-                    return;
-                }
+                let Some(next) = feed(session, local, info, buf, result.unwrap_or(0)) else { return };
+                turn = next;
             }
             Event::Mail => {
                 turn = session.run(local);
             }
         }
     }
+}
+
+/// Hands what was read to the session. `None`: the connection must be closed at once.
+fn feed(
+    session: &mut Session,
+    local: &Local,
+    info: &ClientInfo,
+    buf: Vec<u8>,
+    new_bytes: usize,
+) -> Option<Turn> {
+    session.take_input(buf, new_bytes);
+    if new_bytes == 0 {
+        // The client will send no more; what it is owed is still written.
+        return Some(Turn::Close);
+    }
+    local.counters.reads.add(1);
+    local.counters.net_in.add(new_bytes as u64);
+    let turn = session.run(local);
+    (!over_limits(session, local, info)).then_some(turn)
 }
 
 /// Whether the client must be closed at once: it was killed, or its buffers passed their limits.

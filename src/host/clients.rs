@@ -4,7 +4,7 @@
 //! by the client's own shard.
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -52,6 +52,10 @@ pub struct ClientInfo {
     pub net_in: Counter,
     /// Bytes written.
     pub net_out: Counter,
+    /// Commands queued for EXEC; -1 outside of a transaction.
+    pub queued: AtomicI64,
+    /// Keys that it watches.
+    pub watched: AtomicU32,
     /// CLIENT NO-EVICT.
     pub no_evict: AtomicBool,
     /// CLIENT NO-TOUCH.
@@ -87,6 +91,8 @@ impl ClientInfo {
             commands: AtomicU64::new(0),
             net_in: Counter::default(),
             net_out: Counter::default(),
+            queued: AtomicI64::new(-1),
+            watched: AtomicU32::new(0),
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),
             killed: AtomicBool::new(false),
