@@ -98,10 +98,10 @@ impl<T> Keyed<T> {
     }
 
     /// Calls `f` with the keys of a database and what is left at them.
-    pub fn for_each_in(&self, db: u32, mut f: impl FnMut(Key<'_>, &[T])) {
-        for (bits, places) in &self.places {
-            for place in places.iter().filter(|place| place.db == db) {
-                f(Key { bytes: &place.key, hash: KeyHash::from_bits(*bits) }, &place.left);
+    pub fn for_each_in(&mut self, db: u32, mut f: impl FnMut(Key<'_>, &mut [T])) {
+        for (bits, places) in &mut self.places {
+            for place in places.iter_mut().filter(|place| place.db == db) {
+                f(Key { bytes: &place.key, hash: KeyHash::from_bits(*bits) }, &mut place.left);
             }
         }
     }

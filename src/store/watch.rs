@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use super::db::{Found, is_due};
+use super::db::Found;
 use super::news::listen;
 use super::{Effect, Store};
 use crate::wire::Key;
@@ -82,20 +82,27 @@ impl Store {
     }
 
     /// The database is emptied, or another takes its place: what it has, or will have, of watched keys changes.
-    pub(super) fn raise_watches_of_db(&self, db: u32, other: Option<u32>) {
-        let live = |db: u32, key: Key<'_>| match self.db(db).and_then(|db| db.table.get(key.hash, key.bytes))
-        {
-            Some(block) if is_due(block, self.now.ms) => None,
-            found => Some(found.is_some()),
-        };
-        self.watches.for_each_in(db, |key, watches| {
-            let (is, comes) = (live(db, key), other.and_then(|other| live(other, key)));
-            for watch in watches {
-                if is == Some(true) || comes == Some(true) || is.is_none() && !watch.was_due {
-                    watch.raise();
-                }
-            }
+    pub(super) fn raise_watches_of_db(&mut self, db: u32, other: Option<u32>) {
+        let mut watches = std::mem::take(&mut self.watches);
+        watches.for_each_in(db, |key, watches| {
+            let now_ms = self.now.ms;
+            let is = self.find(db, key, now_ms);
+            let comes = other.map_or(Found::Absent, |other| self.find(other, key, now_ms));
+            watches.iter_mut().for_each(|watch| watch.raise_at_swap(&is, &comes));
         });
+        self.watches = watches;
+    }
+}
+
+impl Watch {
+    /// A key whose time has come is as good as none: where one takes the place of the other nothing changes.
+    fn raise_at_swap(&mut self, is: &Found<'_>, comes: &Found<'_>) {
+        match (is, comes, self.was_due) {
+            (Found::Absent, Found::Absent, _) | (_, Found::Due, true) => {}
+            (_, Found::Absent, true) => self.was_due = false,
+            (Found::Absent, Found::Due, false) => self.was_due = true,
+            _ => self.raise(),
+        }
     }
 }
 
