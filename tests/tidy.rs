@@ -17,6 +17,7 @@ const FLOORS: &[&[&str]] = &[
     &["rdb"],
     &["cmd"],
     &["shard"],
+    &["pubsub", "script"],
     &["obs", "admin"],
     &["conn"],
     &["server"],

@@ -10,7 +10,7 @@ use crate::base::clock;
 use crate::base::hash::KeyHash;
 use crate::cmd::cx::{Client, Wait, WriteStores};
 use crate::cmd::spec::flag;
-use crate::cmd::table::RowRef;
+use crate::cmd::table::{RowRef, table};
 use crate::host::mail::Letter;
 use crate::host::queued::Queued;
 use crate::host::{Claim, Stand};
@@ -66,7 +66,6 @@ impl Session {
         wait: Wait,
     ) {
         debug_assert!(row.spec.flags & flag::BLOCKING != 0 && row.spec.subs.is_empty());
-        door.uncount(row);
         // From behind the name, as every run of it begins.
         args.seek(1);
         let mut command = Queued::default();
@@ -94,11 +93,13 @@ impl Session {
         }
         match blocked.claim.stand() {
             Stand::TimedOut => {
+                count_unserved(local, blocked);
                 let reply = blocked.reply.clone();
                 self.end_wait(local, |out| out.buf.extend_from_slice(&reply));
                 None
             }
             Stand::Unblocked => {
+                count_unserved(local, blocked);
                 self.end_wait(local, |_| {});
                 local.door_now().refuse(
                     &Error::line("UNBLOCKED client unblocked via CLIENT UNBLOCK".into()),
@@ -138,9 +139,8 @@ impl Session {
         let mut stores = WriteStores::Many(&mut stores);
         let mut out = Out::new(waiter.caller().protocol);
         let is_served = door.serve(&mut stores, &waiter, &mut out);
-        for_each_waited_key(&waiter, |key| {
-            door.serve_at(&mut stores, db, key, (!is_served).then_some(&waiter));
-        });
+        // Those behind it have their turn.
+        for_each_waited_key(&waiter, |key| stores.of(key.hash).look_at(db, key));
         door.spread(stores);
         if !is_served {
             return Some(Turn::Blocked(until_ms));
@@ -173,6 +173,7 @@ impl Session {
                     self.out.buf[at] = b'*';
                 }
             }
+            Letter::Line(line) => self.out.buf.extend_from_slice(&line),
             Letter::Served(reply) => self.end_wait(local, |out| out.buf.extend_from_slice(&reply)),
             Letter::Retry => {
                 if let Some(blocked) = &mut self.blocked {
@@ -180,7 +181,15 @@ impl Session {
                 }
             }
             Letter::Rung => {}
+            Letter::Published(_) => unreachable!("the shard hands these out"),
         }
+    }
+}
+
+/// The command that the client is blocked in ends without having been served.
+fn count_unserved(local: &Local, blocked: &Blocked) {
+    if let Some(waiter) = &blocked.waiter {
+        local.door_now().count_unserved(table().row(waiter.row()), waiter.caller(), &waiter.args());
     }
 }
 

@@ -1,6 +1,6 @@
 //! All rows of all families.
 use crate::cmd::spec::Spec;
-use crate::{admin, cmd, conn, obs};
+use crate::{admin, cmd, conn, obs, pubsub};
 
 use crate::cmd::table::{Table, install};
 
@@ -19,10 +19,13 @@ pub fn families() -> Vec<&'static [Spec]> {
         cmd::stream::COMMANDS,
         cmd::transaction::COMMANDS,
         cmd::waiting::COMMANDS,
+        pubsub::COMMANDS,
         conn::commands::COMMANDS,
         conn::client_commands::COMMANDS,
         obs::command::COMMANDS,
         obs::info::COMMANDS,
+        obs::latency::COMMANDS,
+        obs::slow_log::COMMANDS,
         admin::server::COMMANDS,
         admin::scripting::COMMANDS,
         admin::config::COMMANDS,

@@ -370,9 +370,14 @@ fn fill(rng: &mut Rng) -> Words {
 }
 
 fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
-    if matches!(row.group, Group::Connection | Group::Server | Group::Scripting | Group::Transactions) {
+    // Scripts and the wire tests cover what needs more than one connection.
+    if matches!(
+        row.group,
+        Group::Connection | Group::Server | Group::Scripting | Group::PubSub | Group::Transactions
+    ) {
         return None;
     }
+    let line = LINES.iter().find(|(name, _)| *name == row.name);
     if LEFT_OUT.iter().any(|(name, reason)| *name == row.name && !reason.contains("SELDOM")) {
         return None;
     }
@@ -382,7 +387,6 @@ fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
         return None;
     }
     let newer = NEWER_TOKENS.iter().filter(|(since, name, _)| pair.version < *since && *name == row.name);
-    let line = LINES.iter().find(|(name, _)| *name == row.name);
     let seldom = SELDOM.iter().find(|(name, _)| *name == row.name).map_or(1, |(_, n)| *n);
     Some(Entry {
         name: row.name,

@@ -160,7 +160,7 @@ fn everything_that_makes_a_key_ready_serves() {
         client.run("RPUSH src v");
         let dump = client.run("DUMP src");
         let mut waiter = blocked(server, client, 0, "BLPOP k 0");
-        client.run_words(&[b"RESTORE", b"k", &b"0"[..], dump.text()]);
+        client.run_words(&[&b"RESTORE"[..], b"k", b"0", dump.text()]);
         expect(&mut waiter, "[k v]");
     });
 }
@@ -168,7 +168,7 @@ fn everything_that_makes_a_key_ready_serves() {
 #[test]
 fn a_transaction_serves_when_it_is_done() {
     on_all_shards(|server, client| {
-        let mut exec = |client: &mut Client, lines: &[&str]| {
+        let exec = |client: &mut Client, lines: &[&str]| {
             send(client, &[&["MULTI"], lines, &["EXEC"]].concat());
             (0..=lines.len()).for_each(|_| drop(client.read()));
             texts(&client.read())

@@ -5,13 +5,17 @@ mod support;
 mod blocking;
 mod clients;
 mod closing;
+mod events;
 mod frequency;
 mod keyspace;
 mod kinds;
 mod limits;
+mod monitor;
 mod ordering;
 mod process;
 mod protocol;
+mod pubsub;
+mod slow_log;
 mod transactions;
 
 use support::{Client, Server};

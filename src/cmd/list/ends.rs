@@ -1,5 +1,5 @@
 //! At the ends of a list: pushing and popping.
-use super::side;
+use super::{popped, side};
 use crate::cmd::cx::WriteCx;
 use crate::cmd::element::put_element;
 use crate::cmd::popping::Popping;
@@ -112,6 +112,7 @@ pub(super) fn pop_first(
         ListRef::of(block)?;
         out.array(2);
         out.bulk(key.bytes);
+        cx.stands_for(popped(popping.end));
         cx.edit(*key, |editor| pop_some(editor, popping.count, popping.end, out))?;
         return Ok(true);
     }

@@ -7,6 +7,7 @@ use crate::cmd::spec::Done;
 use crate::cmd::waiting::until_of_seconds;
 use crate::ds::listpack::Element;
 use crate::ds::object::Kind;
+use crate::store::news::{Event, class};
 use crate::types::sorted_set::{SortedSetMut, Way};
 use crate::wire::{Args, Error, Key, Out, Protocol};
 
@@ -96,6 +97,10 @@ pub fn bzmpop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
 
 /// `false`: no key has members.
 fn pop_first(cx: &mut WriteCx<'_>, popping: &Popping<'_, Way>, out: &mut Out) -> Result<bool, Error> {
+    cx.stands_for(match popping.end {
+        Way::Up => &[Event { class: class::SORTED_SET, name: "zpopmin" }],
+        Way::Down => &[Event { class: class::SORTED_SET, name: "zpopmax" }],
+    });
     for key in &popping.keys {
         let head = |out: &mut Out, members: usize| {
             out.array(2);
