@@ -12,6 +12,7 @@ pub mod hyperloglog;
 #[cfg(test)]
 pub(crate) mod laws;
 pub mod list;
+mod popping;
 pub mod set;
 pub mod sorted_set;
 pub mod spec;

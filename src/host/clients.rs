@@ -4,7 +4,7 @@
 //! by the client's own shard.
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -96,6 +96,10 @@ pub struct ClientInfo {
     pub net_out: Counter,
     /// Number of subscriptions, by kind.
     pub subscriptions: [AtomicU32; 3],
+    /// Commands queued for EXEC; -1 outside of a transaction.
+    pub queued: AtomicI64,
+    /// Keys that it watches.
+    pub watched: AtomicU32,
     /// Bits of [`mark`]; only its own thread changes them.
     pub marks: AtomicU32,
     /// It shall be closed.
@@ -130,6 +134,8 @@ impl ClientInfo {
             net_in: Counter::default(),
             net_out: Counter::default(),
             subscriptions: Default::default(),
+            queued: AtomicI64::new(-1),
+            watched: AtomicU32::new(0),
             marks: AtomicU32::new(0),
             killed: AtomicBool::new(false),
             address: Mutex::default(),

@@ -2,7 +2,7 @@
 use std::path::PathBuf;
 
 use super::compare;
-use super::support::{Client, Server, Value, command, show};
+use super::support::{Client, Server, Value, command, resp, show};
 
 /// Words of a command.
 pub type Words = Vec<Vec<u8>>;
@@ -14,6 +14,8 @@ pub struct Mode {
     pub resp3: bool,
     /// All at once, else one after the other's reply.
     pub pipelined: bool,
+    /// So many at a time within MULTI and EXEC; 0: none.
+    pub transaction: usize,
 }
 
 /// Both servers with one connection each.
@@ -127,7 +129,10 @@ impl Pair {
         let commands = [commands, questions].concat();
         let mut replies = Vec::new();
         for (client, whose) in self.clients.iter_mut().zip(["this server", "the reference"]) {
-            replies.push(send_all(client, &commands, mode.pipelined, whose));
+            replies.push(match mode.transaction {
+                0 => send_all(client, &commands, mode.pipelined, whose),
+                length => send_transactions(client, &commands, length, mode.pipelined, whose),
+            });
         }
         for (at, command) in commands.iter().enumerate() {
             let (ours, theirs) = (&replies[0][at], &replies[1][at]);
@@ -147,6 +152,7 @@ impl Pair {
 
     fn reset(&mut self, mode: Mode) {
         for client in &mut self.clients {
+            client.run("DISCARD");
             client.run("FLUSHALL");
             if self.speaks_resp3 {
                 client.run("SELECT 0");
@@ -173,4 +179,41 @@ fn send_all(client: &mut Client, commands: &[Words], pipelined: bool, whose: &st
     let bytes: Vec<u8> = commands.iter().flat_map(|words| command(words)).collect();
     client.send(bytes);
     commands.iter().map(|words| read(client, words)).collect()
+}
+
+/// Sends the commands within transactions of `length` commands. The replies of those that ran are those within EXEC's;
+/// where EXEC refused, those that queueing had.
+fn send_transactions(
+    client: &mut Client,
+    commands: &[Words],
+    length: usize,
+    pipelined: bool,
+    whose: &str,
+) -> Vec<(Value, Vec<u8>)> {
+    let mut all = Vec::new();
+    for some in commands.chunks(length) {
+        let word = |word: &str| vec![word.as_bytes().to_vec()];
+        let whole = [vec![word("MULTI")], some.to_vec(), vec![word("EXEC")]].concat();
+        let mut replies = send_all(client, &whole, pipelined, whose);
+        let (done, bytes) = replies.pop().expect("a reply of EXEC");
+        let within = match &done {
+            Value::Array(values) => values_of(&bytes, values.len()),
+            _ => replies.drain(1..).collect(),
+        };
+        all.extend(within);
+    }
+    all
+}
+
+/// The elements of an array, with the bytes of each.
+fn values_of(array: &[u8], count: usize) -> Vec<(Value, Vec<u8>)> {
+    let head = array.iter().position(|byte| *byte == b'\n').expect("a line end");
+    let mut at = head + 1;
+    (0..count)
+        .map(|_| {
+            let (value, len) = resp::read(&array[at..]).expect("an element");
+            at += len;
+            (value, array[at - len..at].to_vec())
+        })
+        .collect()
 }
