@@ -42,6 +42,8 @@ impl Door<'_> {
         while let Some((db, key)) = next_ready(stores) {
             self.serve_at(stores, db, Key::new(&key), None);
         }
+        let mut mail = Mail::new();
+        self.tell_trackers(stores, &mut mail);
         let (mut events, mut classes) = (Vec::new(), 0);
         stores.for_each(|store| {
             store.has_news = false;
@@ -50,7 +52,6 @@ impl Door<'_> {
         });
         // A command over several shards noted its events here and there.
         events.sort_by_key(|event| event.number);
-        let mut mail = Mail::new();
         for event in &events {
             publish(&self.host.hub, classes, event, &mut mail);
         }
