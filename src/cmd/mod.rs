@@ -19,5 +19,6 @@ pub mod spec;
 pub mod stream;
 pub mod string;
 pub mod table;
+pub mod tracking;
 pub mod transaction;
 pub mod waiting;
