@@ -458,9 +458,10 @@ impl Spec {
             }
         };
         let has = |bit| self.flags & bit != 0;
-        // What works on the values of some types belongs to these and not to the keyspace.
-        let typed = self.group == Group::Generic && self.categories.contains(&"list");
-        if !typed && !matches!(self.handler, Handler::Container) {
+        // What works on the values of some types, or on the connection, belongs to these and not to the keyspace.
+        let elsewhere = self.group == Group::Generic
+            && ["list", "connection"].iter().any(|name| self.categories.contains(name));
+        if !elsewhere && !matches!(self.handler, Handler::Container) {
             add(self.group.category());
         }
         if has(flag::WRITE) {

@@ -152,11 +152,8 @@ impl Session {
     pub(super) fn leave_wait(&mut self, local: &Local) {
         let Some(blocked) = self.blocked.take() else { return };
         local.counters.blocked_clients.add(1u64.wrapping_neg());
-        if !blocked.claim.end(Stand::Over) && !blocked.must_retry {
-            return;
-        }
-        blocked.claim.finish();
-        if let (Some(waiter), true) = (blocked.waiter, blocked.must_retry) {
+        if let (true, Some(waiter)) = (blocked.claim.abandon(), blocked.waiter) {
+            // It may have been the one to try next, and those behind it wait for that.
             let (db, shards) = (waiter.caller().db, local.shared.shards());
             for_each_waited_key(&waiter, |key| local.look(key.hash.shard(shards), db, key.bytes));
         }

@@ -137,6 +137,8 @@ pub struct Session {
     pub(super) blocked: Option<Blocked>,
     /// Letters that must not overtake a reply.
     pub(super) held_back: Vec<Letter>,
+    /// Clients are paused, and this one waits for that to end.
+    is_paused: bool,
     /// A command that was set aside because it takes long.
     pub(super) fiber: Option<Fiber<Ran>>,
     /// Its shard.
@@ -163,6 +165,7 @@ impl Session {
             wanted: None,
             blocked: None,
             held_back: Vec::new(),
+            is_paused: false,
             fiber: None,
             home: local.clone(),
             closing: false,
@@ -210,6 +213,7 @@ impl Session {
         }
         self.pending_hold.release(&local.shared);
         self.leave_wait(local);
+        self.set_paused(local, false);
         commands::stop_monitoring(&self.client, &local.shared.host);
         self.client.stop_tracking(&local.shared.host);
         local.stand_up(self.token);
@@ -339,8 +343,17 @@ impl Session {
         !self.gather.is_open() && (granted || self.wanted.is_none())
     }
 
+    /// Who waits for a pause to end counts as blocked.
+    fn set_paused(&mut self, local: &Local, paused: bool) {
+        if paused != self.is_paused {
+            self.is_paused = paused;
+            local.counters.blocked_clients.add(if paused { 1 } else { 1u64.wrapping_neg() });
+        }
+    }
+
     /// What follows from how a batch stopped; `None`: go on at once.
     pub(super) fn stopped(&mut self, local: &Local, stop: Stop) -> Option<Turn> {
+        self.set_paused(local, matches!(stop, Stop::Paused));
         // A wish was consumed with its command; every other reason is still there when the replies are back.
         if self.gather.is_open() && !matches!(stop, Stop::Wish) {
             self.gather.send(local);
@@ -552,7 +565,6 @@ impl Session {
         let before = self.out.buf.len();
         if let Some(row) = row
             && row.spec.route == Route::Transaction
-            && self.client.multi.is_some()
         {
             self.client.discard_transaction();
             let reason = error.to_string();
@@ -651,8 +663,9 @@ impl Session {
     ) -> Option<Stop> {
         let (local, door) = (round.local, &round.door);
         if let Handler::Conn(_) = row.spec.handler {
-            // What is about the whole process follows everything before it.
-            if self.gather.is_open() && row.spec.group == Group::Server {
+            // What is about the whole process, or waits, follows everything before it.
+            let follows = row.spec.group == Group::Server || row.spec.flags & flag::BLOCKING != 0;
+            if self.gather.is_open() && follows {
                 return Some(Stop::Barrier);
             }
             // What a subscriber hears before it gives a subject up, and what it publishes for itself.
