@@ -14,6 +14,7 @@ mod process;
 mod protocol;
 mod pubsub;
 mod slow_log;
+mod tracking;
 
 use support::{Client, Server};
 
