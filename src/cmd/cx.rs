@@ -257,14 +257,21 @@ impl<'a> ReadCx<'a> {
     /// Looks a key up without its value: counts a hit or miss, marks no use.
     #[inline(always)]
     pub fn look(&self, key: Key<'_>) -> Option<BlockRef<'a>> {
-        let found = self.peek(key);
-        count_lookup(found, self.counters);
+        let found = self.look_aside(key);
         if found.is_none()
             && self.store(key.hash).listens & listen::MISSES != 0
             && self.met.get() == Met::Nothing
         {
             self.met.set(Met::Missing);
         }
+        found
+    }
+
+    /// [`ReadCx::look`] of commands about how a value is kept: nobody hears of a miss.
+    #[inline]
+    pub fn look_aside(&self, key: Key<'_>) -> Option<BlockRef<'a>> {
+        let found = self.peek(key);
+        count_lookup(found, self.counters);
         found
     }
 
@@ -572,6 +579,9 @@ pub struct WholeCx<'a> {
 
 /// Runs commands as parts of a whole.
 pub trait Parts {
+    /// Writes the refusal of a part, and counts it.
+    fn refuse(&self, error: &Error, out: &mut Out);
+
     /// Runs a command for `client` on stores that its keys lie in, and writes its reply.
     fn run(
         &self,

@@ -9,9 +9,11 @@ pub mod generic;
 pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
+mod key_part;
 #[cfg(test)]
 pub(crate) mod laws;
 pub mod list;
+mod popping;
 pub mod set;
 pub mod sorted_set;
 pub mod spec;

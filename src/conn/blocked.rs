@@ -138,9 +138,8 @@ impl Session {
         let mut stores = WriteStores::Many(&mut stores);
         let mut out = Out::new(waiter.caller().protocol);
         let is_served = door.serve(&mut stores, &waiter, &mut out);
-        for_each_waited_key(&waiter, |key| {
-            door.serve_at(&mut stores, db, key, (!is_served).then_some(&waiter));
-        });
+        // Those behind it have their turn.
+        for_each_waited_key(&waiter, |key| stores.of(key.hash).look_at(db, key));
         door.spread(stores);
         if !is_served {
             return Some(Turn::Blocked(until_ms));

@@ -146,7 +146,7 @@ fn line(info: &ClientInfo, now_ms: u64) -> String {
     let command = if last == u32::MAX { "NULL" } else { table().row(last).spec.name };
     let lib = info.lib.lock();
     format!(
-        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi=-1 watch=0 \
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} \
          qbuf={query} qbuf-free={} argv-mem=0 multi-mem=0 rbs={output} rbp={output} obl={output} oll=0 omem={output} \
          tot-mem={} events=r cmd={command} user=default redir={} resp={} lib-name={} lib-ver={} io-thread={}",
         info.id,
@@ -161,6 +161,8 @@ fn line(info: &ClientInfo, now_ms: u64) -> String {
         info.subscriptions(Kind::Channel),
         info.subscriptions(Kind::Pattern),
         info.subscriptions(Kind::ShardChannel),
+        info.queued.load(Ordering::Relaxed),
+        info.watched.load(Ordering::Relaxed),
         capacity.saturating_sub(query),
         capacity + output + size_of::<ClientInfo>() as u64,
         info.redirect.load(Ordering::Relaxed),
@@ -172,7 +174,12 @@ fn line(info: &ClientInfo, now_ms: u64) -> String {
 }
 
 fn flags(info: &ClientInfo) -> String {
-    let is = |bit: u32| info.has(bit) || bit == mark::PUBSUB && info.is_subscriber();
+    let is = |bit: u32| match bit {
+        mark::PUBSUB => info.is_subscriber(),
+        mark::MULTI => info.queued.load(Ordering::Relaxed) >= 0,
+        mark::BLOCKED => info.wait.lock().is_some(),
+        bit => info.has(bit),
+    };
     let text: String = mark::LETTERS.iter().filter(|(bit, _)| is(*bit)).map(|(_, letter)| *letter).collect();
     if text.is_empty() { "N".to_string() } else { text }
 }
@@ -450,6 +457,11 @@ mod tests {
         info.subscriptions[Kind::Pattern as usize].store(3, Ordering::Relaxed);
         let text = line(&info, 0);
         assert!(text.contains(" flags=PeT ") && text.contains(" sub=0 psub=3 ssub=0 "));
+        info.queued.store(2, Ordering::Relaxed);
+        info.watched.store(3, Ordering::Relaxed);
+        *info.wait.lock() = Some(Arc::default());
+        let text = line(&info, 0);
+        assert!(text.contains(" flags=PxbeT ") && text.contains(" multi=2 watch=3 "), "{text}");
     }
 
     fn filter<'a>(buf: &'a [u8], spans: &'a [Span]) -> Result<Filter<'a>, Error> {

@@ -96,6 +96,10 @@ pub struct ClientInfo {
     pub net_out: Counter,
     /// Number of subscriptions, by kind.
     pub subscriptions: [AtomicU32; 3],
+    /// Commands queued for EXEC; -1 outside of a transaction.
+    pub queued: AtomicI64,
+    /// Keys that it watches.
+    pub watched: AtomicU32,
     /// Who hears of changes of keys that it tracks: 0: it does itself; -1: it tracks none.
     pub redirect: AtomicI64,
     /// Bits of [`mark`].
@@ -132,6 +136,8 @@ impl ClientInfo {
             net_in: Counter::default(),
             net_out: Counter::default(),
             subscriptions: Default::default(),
+            queued: AtomicI64::new(-1),
+            watched: AtomicU32::new(0),
             redirect: AtomicI64::new(-1),
             marks: AtomicU32::new(0),
             killed: AtomicBool::new(false),

@@ -299,6 +299,10 @@ impl<'a> Door<'a> {
 }
 
 impl Parts for Door<'_> {
+    fn refuse(&self, error: &Error, out: &mut Out) {
+        Door::refuse(self, error, out);
+    }
+
     fn run(
         &self,
         row: RowRef,
@@ -343,15 +347,18 @@ pub(super) fn for_keys(row: RowRef, args: &Args<'_>, mut f: impl FnMut(usize, Ke
 /// Deletes what a read met of a key whose time has come, as Redis deletes it, and notes a key that is not there. `at` is
 /// the key's argument.
 fn see_to(store: &mut Store, db: u32, key: Key<'_>, met: Met, args: &Args<'_>, at: usize) {
+    if met == Met::Key {
+        store.clear_due(db, key);
+    }
+    // A key that goes with its last part was there.
+    if store.listens & listen::MISSES != 0 {
+        store.note_miss(db, key);
+    }
     match met {
-        Met::Nothing | Met::Missing | Met::Walked => {}
-        Met::Key => store.clear_due(db, key),
+        Met::Nothing | Met::Missing | Met::Walked | Met::Key => {}
         Met::NamedParts => hash::clear_due(store, db, key, (at + 1..args.count()).map(|at| args.get(at))),
         Met::Parts => {
             store.expire_parts(db, key, PARTS_STEP);
         }
-    }
-    if store.listens & listen::MISSES != 0 {
-        store.note_miss(db, key);
     }
 }
