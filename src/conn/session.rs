@@ -682,6 +682,7 @@ impl Session {
             // The commands behind a CONFIG SET in the batch run under the new settings.
             local.heed_settings(&mut round.store);
             round.door.now = round.store.now;
+            round.door.spread_one(&mut round.store);
             return (self.client.wish != Wish::None).then_some(Stop::Wish);
         }
         if let Handler::Whole(_) = row.spec.handler {

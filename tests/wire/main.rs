@@ -16,6 +16,7 @@ mod process;
 mod protocol;
 mod pubsub;
 mod slow_log;
+mod tracking;
 mod transactions;
 
 use support::{Client, Server};
