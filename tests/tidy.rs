@@ -17,7 +17,7 @@ const FLOORS: &[&[&str]] = &[
     &["rdb"],
     &["cmd"],
     &["shard"],
-    &["script"],
+    &["pubsub", "script"],
     &["obs", "admin"],
     &["conn"],
     &["server"],

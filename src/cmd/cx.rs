@@ -4,27 +4,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::spec::gate;
+use super::table::RowRef;
+use super::tracking::Tracking;
+use super::transaction::{Multi, Watched};
 use crate::base::hash::KeyHash;
 use crate::config::{P, Settings};
+use crate::ds::object::Kind;
 use crate::ds::raw::block::{BlockMut, BlockRef, NewValue, Payload};
-use crate::host::{ClientInfo, Counters, Host};
+use crate::host::hub::{self, Subscriptions};
+use crate::host::mail::Mail;
+pub use crate::host::queued::Caller;
+use crate::host::{ClientInfo, Counters, Host, mark};
 use crate::store::db::{Found, Next, Ttl};
 use crate::store::edit::Editor;
+use crate::store::news::{Event, listen};
 use crate::store::{Now, Store};
-use crate::wire::{Error, Key, Protocol};
-
-/// Who asks, in the form that travels with a command to another shard.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Caller {
-    /// Selected database.
-    pub db: u32,
-    /// Reply encoding.
-    pub protocol: Protocol,
-    /// CLIENT NO-TOUCH: uses leave no trace.
-    pub no_touch: bool,
-    /// The client is on this machine.
-    pub local: bool,
-}
+use crate::wire::{Args, Error, Key, Out, Protocol};
 
 /// The stores a command may read.
 #[derive(Clone, Copy)]
@@ -35,12 +30,88 @@ pub enum ReadStores<'a> {
     Many(&'a [Option<&'a Store>]),
 }
 
+/// Stores that are held at once, by shard.
+pub trait Held {
+    /// Number of shards of the server.
+    fn shards(&self) -> usize;
+    /// The store of a shard, if it is held.
+    fn get(&self, shard: usize) -> Option<&Store>;
+    /// The store of a shard, if it is held, to change it.
+    fn get_mut(&mut self, shard: usize) -> Option<&mut Store>;
+}
+
+impl Held for Vec<Store> {
+    fn shards(&self) -> usize {
+        self.len()
+    }
+
+    fn get(&self, shard: usize) -> Option<&Store> {
+        self.as_slice().get(shard)
+    }
+
+    fn get_mut(&mut self, shard: usize) -> Option<&mut Store> {
+        self.as_mut_slice().get_mut(shard)
+    }
+}
+
 /// The stores a command may change.
 pub enum WriteStores<'a> {
     /// All keys lie here.
     One(&'a mut Store),
-    /// By shard; `None` where the command has no key.
-    Many(&'a mut [Option<&'a mut Store>]),
+    /// By shard; those that the command has keys in are held.
+    Many(&'a mut (dyn Held + 'a)),
+}
+
+impl WriteStores<'_> {
+    /// The same stores, for a part of the time.
+    #[inline]
+    pub fn reborrow(&mut self) -> WriteStores<'_> {
+        match self {
+            WriteStores::One(store) => WriteStores::One(store),
+            WriteStores::Many(held) => WriteStores::Many(*held),
+        }
+    }
+
+    /// Calls `f` with every store.
+    #[inline]
+    pub fn for_each(&mut self, mut f: impl FnMut(&mut Store)) {
+        match self {
+            WriteStores::One(store) => f(store),
+            WriteStores::Many(held) => {
+                for shard in 0..held.shards() {
+                    if let Some(store) = held.get_mut(shard) {
+                        f(store);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The store that owns keys with this hash.
+    ///
+    /// # Panics
+    /// When it is not held: the plan holds every key's shard.
+    #[inline]
+    pub fn of(&mut self, hash: KeyHash) -> &mut Store {
+        match self {
+            WriteStores::One(store) => store,
+            WriteStores::Many(held) => {
+                let shard = hash.shard(held.shards());
+                held.get_mut(shard).expect("the plan holds every key's shard")
+            }
+        }
+    }
+
+    /// [`WriteStores::of`], shared.
+    #[inline]
+    pub fn shared(&self, hash: KeyHash) -> &Store {
+        match self {
+            WriteStores::One(store) => store,
+            WriteStores::Many(held) => {
+                held.get(hash.shard(held.shards())).expect("the plan holds every key's shard")
+            }
+        }
+    }
 }
 
 /// The string in a block.
@@ -49,12 +120,14 @@ pub fn string_of(block: BlockRef<'_>) -> Result<Payload<'_>, Error> {
     block.string().ok_or(Error::WrongType)
 }
 
-/// What a read met whose time has come, so that its owner clears it away.
+/// What a read met that its owner must see to: what has come to its time, and is cleared away, or is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Met {
     /// Nothing.
     #[default]
     Nothing,
+    /// The absence of a key, where somebody wants to hear of that. What else is met comes before it.
+    Missing,
     /// A key.
     Key,
     /// Parts of the key's value that the arguments behind it name.
@@ -63,6 +136,19 @@ pub enum Met {
     Parts,
     /// Keys that a walk over the database came by.
     Walked,
+}
+
+/// That a command waits for others to write, and how.
+#[derive(Debug)]
+pub struct Wait {
+    /// When it gives up, milliseconds since the epoch; `None`: never.
+    pub until_ms: Option<u64>,
+    /// What one of its keys must become to serve it.
+    pub kind: Kind,
+    /// Whether it is run again whatever becomes of its keys.
+    pub heeds_all: bool,
+    /// Arguments that must not be looked up again, with the texts that stand for them from now on.
+    pub replaced: Vec<(usize, Vec<u8>)>,
 }
 
 /// For handlers that read.
@@ -79,6 +165,8 @@ pub struct ReadCx<'a> {
     pub now: Now,
     /// What was met whose time has come.
     pub met: Cell<Met>,
+    /// That the command waits, which writes no reply then.
+    pub wait: Cell<Option<Box<Wait>>>,
 }
 
 /// For handlers that write.
@@ -93,6 +181,8 @@ pub struct WriteCx<'a> {
     pub counters: &'a Counters,
     /// The time of this turn.
     pub now: Now,
+    /// That the command waits, which writes no reply then.
+    pub wait: Option<Box<Wait>>,
 }
 
 #[inline(always)]
@@ -111,6 +201,14 @@ fn prefetch<'s>(keys: &[Key<'_>], db: u32, store: impl Fn(KeyHash) -> &'s Store)
 }
 
 impl<'a> ReadCx<'a> {
+    /// Waits for others to write, as `wait` says. `false`: it must not wait, and answers as if its time were up.
+    pub fn waits(&self, wait: Box<Wait>) -> bool {
+        if !self.caller.is_part {
+            self.wait.set(Some(wait));
+        }
+        !self.caller.is_part
+    }
+
     /// The store that owns keys with this hash.
     #[inline]
     pub fn store(&self, hash: KeyHash) -> &'a Store {
@@ -159,6 +257,19 @@ impl<'a> ReadCx<'a> {
     /// Looks a key up without its value: counts a hit or miss, marks no use.
     #[inline(always)]
     pub fn look(&self, key: Key<'_>) -> Option<BlockRef<'a>> {
+        let found = self.look_aside(key);
+        if found.is_none()
+            && self.store(key.hash).listens & listen::MISSES != 0
+            && self.met.get() == Met::Nothing
+        {
+            self.met.set(Met::Missing);
+        }
+        found
+    }
+
+    /// [`ReadCx::look`] of commands about how a value is kept: nobody hears of a miss.
+    #[inline]
+    pub fn look_aside(&self, key: Key<'_>) -> Option<BlockRef<'a>> {
         let found = self.peek(key);
         count_lookup(found, self.counters);
         found
@@ -177,7 +288,7 @@ impl<'a> ReadCx<'a> {
 }
 
 impl<'a> WriteCx<'a> {
-    /// For one command; the stores learn whether its uses leave a trace.
+    /// For one command; the stores learn whether its uses leave a trace, and what its changes are called.
     #[inline(always)]
     pub fn new(
         mut stores: WriteStores<'a>,
@@ -185,44 +296,38 @@ impl<'a> WriteCx<'a> {
         host: &'a Host,
         counters: &'a Counters,
         now: Now,
+        events: &'static [Event],
     ) -> WriteCx<'a> {
         let now = now.with_no_touch(caller.no_touch);
-        match &mut stores {
-            WriteStores::One(store) => store.now.no_touch = now.no_touch,
-            WriteStores::Many(stores) => {
-                stores.iter_mut().flatten().for_each(|store| store.now.no_touch = now.no_touch);
-            }
+        stores.for_each(|store| {
+            store.now.no_touch = now.no_touch;
+            store.events = events;
+            store.actor = caller.client_id;
+        });
+        WriteCx { stores, caller, host, counters, now, wait: None }
+    }
+
+    /// Waits for others to write, as `wait` says. `false`: it must not wait, and answers as if its time were up.
+    pub fn waits(&mut self, wait: Box<Wait>) -> bool {
+        if !self.caller.is_part {
+            self.wait = Some(wait);
         }
-        WriteCx { stores, caller, host, counters, now }
+        self.wait.is_some()
     }
 
     /// The store that owns keys with this hash.
     #[inline]
     pub fn store(&mut self, hash: KeyHash) -> &mut Store {
-        match &mut self.stores {
-            WriteStores::One(store) => store,
-            WriteStores::Many(stores) => {
-                let shard = hash.shard(stores.len());
-                stores[shard].as_deref_mut().expect("the plan holds every key's shard")
-            }
-        }
+        self.stores.of(hash)
     }
 
     fn shared_store(&self, hash: KeyHash) -> &Store {
-        match &self.stores {
-            WriteStores::One(store) => store,
-            WriteStores::Many(stores) => {
-                stores[hash.shard(stores.len())].as_deref().expect("the plan holds every key's shard")
-            }
-        }
+        self.stores.shared(hash)
     }
 
     /// Calls `f` with every store this command may change.
-    pub fn for_all(&mut self, mut f: impl FnMut(&mut Store)) {
-        match &mut self.stores {
-            WriteStores::One(store) => f(store),
-            WriteStores::Many(stores) => stores.iter_mut().flatten().for_each(|store| f(store)),
-        }
+    pub fn for_all(&mut self, f: impl FnMut(&mut Store)) {
+        self.stores.for_each(f);
     }
 
     /// The live key; one whose time has come is deleted on the way. Marks no use, counts no hit: the write that
@@ -255,6 +360,17 @@ impl<'a> WriteCx<'a> {
     /// Asks the processor for the buckets, then the blocks, of keys that are changed next.
     pub fn prefetch(&self, keys: &[Key<'_>]) {
         prefetch(keys, self.caller.db, |hash| self.shared_store(hash));
+    }
+
+    /// Names the events that the changes from now on stand for, instead of those of the row.
+    pub fn stands_for(&mut self, events: &'static [Event]) {
+        self.for_all(|store| store.events = events);
+    }
+
+    /// Notes an event of a key beside those that follow from its changes.
+    pub fn note_event(&mut self, key: Key<'_>, event: Event) {
+        let db = self.caller.db;
+        self.store(key.hash).note_event(db, key, event);
     }
 
     /// Makes or replaces a key.
@@ -314,7 +430,10 @@ impl<'a> WriteCx<'a> {
 
     /// The live key as a read finds it: counts a hit or miss, marks the use.
     pub fn find_counted(&mut self, key: Key<'_>) -> Option<BlockRef<'_>> {
-        let counters = self.counters;
+        let (counters, db) = (self.counters, self.caller.db);
+        if self.store(key.hash).listens & listen::MISSES != 0 && self.find(key).is_none() {
+            self.store(key.hash).note_miss(db, key);
+        }
         let found = self.find_used(key);
         count_lookup(found, counters);
         found
@@ -353,6 +472,8 @@ pub enum Wish {
     SleepMs(u64),
     /// End the process.
     Shutdown,
+    /// Wait until then (milliseconds since the epoch; `None`: for ever), then answer with this.
+    WaitUntil(Option<u64>, Vec<u8>),
 }
 
 /// The state of a connection that commands look at and change.
@@ -367,6 +488,16 @@ pub struct Client {
     pub reply_mode: ReplyMode,
     /// What the last command asks of the driver.
     pub wish: Wish,
+    /// The transaction that is being queued.
+    pub multi: Option<Box<Multi>>,
+    /// The keys it watches.
+    pub watched: Option<Box<Watched>>,
+    /// Letters that the last command left, to any connection.
+    pub mail: Mail,
+    /// What it is subscribed to.
+    pub subscriptions: Subscriptions,
+    /// What it asked for with CLIENT TRACKING.
+    pub tracking: Option<Box<Tracking>>,
 }
 
 impl Client {
@@ -375,11 +506,16 @@ impl Client {
         let local =
             info.addr.starts_with("127.") || info.addr.starts_with("[::1]") || info.addr.starts_with('/');
         Client {
-            info,
-            caller: Caller { local, ..Caller::default() },
+            mail: Mail::new(),
+            multi: None,
+            watched: None,
+            subscriptions: Subscriptions::default(),
+            tracking: None,
+            caller: Caller { local, client_id: info.id, ..Caller::default() },
             gates: gate::ALWAYS,
             reply_mode: ReplyMode::On,
             wish: Wish::None,
+            info,
         }
     }
 
@@ -401,14 +537,60 @@ impl Client {
     /// CLIENT NO-TOUCH.
     pub fn set_no_touch(&mut self, on: bool) {
         self.caller.no_touch = on;
-        self.info.no_touch.store(on, Ordering::Relaxed);
+        self.info.set(mark::NO_TOUCH, on);
     }
 
     /// Switches the protocol.
     pub fn set_protocol(&mut self, protocol: Protocol) {
         self.caller.protocol = protocol;
         self.info.resp.store(if protocol == Protocol::Resp3 { 3 } else { 2 }, Ordering::Relaxed);
+        self.note_subscriptions();
     }
+
+    /// After a change of its subscriptions or of its protocol: the gate bits and the numbers that others see.
+    pub fn note_subscriptions(&mut self) {
+        self.gates &= !(gate::SUBSCRIBED | gate::SUBSCRIBER);
+        if !self.subscriptions.is_empty() {
+            self.gates |= gate::SUBSCRIBED;
+            if self.caller.protocol == Protocol::Resp2 {
+                self.gates |= gate::SUBSCRIBER;
+            }
+        }
+        for kind in hub::Kind::ALL {
+            let count = self.subscriptions.count(kind) as u32;
+            self.info.subscriptions[kind as usize].store(count, Ordering::Relaxed);
+        }
+    }
+}
+
+/// For handlers that need the connection and data at once, and may run other commands as their parts.
+pub struct WholeCx<'a> {
+    /// The connection.
+    pub client: &'a mut Client,
+    /// Data.
+    pub stores: WriteStores<'a>,
+    /// The process.
+    pub host: &'a Host,
+    /// The time of this turn.
+    pub now: Now,
+    /// Runs the parts.
+    pub parts: &'a dyn Parts,
+}
+
+/// Runs commands as parts of a whole.
+pub trait Parts {
+    /// Writes the refusal of a part, and counts it.
+    fn refuse(&self, error: &Error, out: &mut Out);
+
+    /// Runs a command for `client` on stores that its keys lie in, and writes its reply.
+    fn run(
+        &self,
+        row: RowRef,
+        client: &mut Client,
+        stores: WriteStores<'_>,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    );
 }
 
 /// For handlers about the connection or the process.

@@ -3,12 +3,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::commands::{client_name, is_plain};
+use super::tracking;
 use crate::base::num;
 use crate::cmd::cx::{ConnCx, ReplyMode, Wish};
 use crate::cmd::docs;
 use crate::cmd::spec::{Done, Group::Connection as C, Spec, flag, gate};
 use crate::cmd::table::table;
-use crate::host::ClientInfo;
+use crate::host::hub::Kind;
+use crate::host::mail::Letter;
+use crate::host::{ClientInfo, Stand, mark};
 use crate::wire::{Args, Error, Out};
 
 const ADMIN: u32 = flag::ADMIN | flag::NOSCRIPT;
@@ -17,16 +20,16 @@ const EVERYWHERE: &[&str] = &["request_policy:all_nodes", "response_policy:all_s
 const VARYING: &[&str] = &["nondeterministic_output"];
 
 /// The rows.
-pub const COMMANDS: &[Spec] =
-    &[Spec::container("client", SUBCOMMANDS).doc(C, "2.4.0", "Holds the commands about connections.")];
+pub const COMMANDS: &[Spec] = &[Spec::container("client", SUBCOMMANDS)
+    .doc(C, "2.4.0", "Holds the commands about connections.")
+    .with(flag::KEEPS_CACHING)];
 
 const SUBCOMMANDS: &[Spec] = &[
+    tracking::CACHING,
     Spec::conn("client|getname", "", getname)
         .doc(C, "2.6.9", "Returns the name of this connection.")
         .with(flag::NOSCRIPT),
-    Spec::conn("client|getredir", "", getredir)
-        .doc(C, "6.0.0", "Tells which connection gets the tracking messages of this one.")
-        .with(flag::NOSCRIPT),
+    tracking::GETREDIR,
     Spec::conn("client|help", "", help).doc(C, "5.0.0", "Tells what each subcommand does."),
     Spec::conn("client|id", "", id)
         .doc(C, "5.0.0", "Returns the number of this connection.")
@@ -70,6 +73,8 @@ const SUBCOMMANDS: &[Spec] = &[
         .doc(C, "2.6.9", "Names this connection.")
         .with(flag::NOSCRIPT)
         .tips(EVERYWHERE),
+    tracking::TRACKING,
+    tracking::TRACKINGINFO,
     Spec::conn("client|unblock", "client-id [TIMEOUT|ERROR]", unblock)
         .doc(C, "5.0.0", "Ends the wait of another connection in a blocking command.")
         .cost("O(log N) where N is the number of connections.")
@@ -130,12 +135,6 @@ fn setinfo(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     Ok(())
 }
 
-/// Nothing is tracked, so nothing is redirected.
-fn getredir(_: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
-    out.int(-1);
-    Ok(())
-}
-
 /// One client as CLIENT LIST shows it, without a line end. Fields of what this server lacks hold what Redis shows
 /// for a client that does not use it.
 fn line(info: &ClientInfo, now_ms: u64) -> String {
@@ -147,9 +146,9 @@ fn line(info: &ClientInfo, now_ms: u64) -> String {
     let command = if last == u32::MAX { "NULL" } else { table().row(last).spec.name };
     let lib = info.lib.lock();
     format!(
-        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 multi=-1 watch=0 \
-         qbuf={query} qbuf-free={} argv-mem=0 multi-mem=0 rbs={output} rbp={output} obl={output} oll=0 omem=0 \
-         tot-mem={} events=r cmd={command} user=default redir=-1 resp={} lib-name={} lib-ver={} io-thread={}",
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} \
+         qbuf={query} qbuf-free={} argv-mem=0 multi-mem=0 rbs={output} rbp={output} obl={output} oll=0 omem={output} \
+         tot-mem={} events=r cmd={command} user=default redir={} resp={} lib-name={} lib-ver={} io-thread={}",
         info.id,
         info.addr,
         info.laddr,
@@ -159,8 +158,14 @@ fn line(info: &ClientInfo, now_ms: u64) -> String {
         seconds_since(load(&info.last_ms)),
         flags(info),
         info.db.load(Ordering::Relaxed),
+        info.subscriptions(Kind::Channel),
+        info.subscriptions(Kind::Pattern),
+        info.subscriptions(Kind::ShardChannel),
+        info.queued.load(Ordering::Relaxed),
+        info.watched.load(Ordering::Relaxed),
         capacity.saturating_sub(query),
         capacity + output + size_of::<ClientInfo>() as u64,
+        info.redirect.load(Ordering::Relaxed),
         info.resp.load(Ordering::Relaxed),
         lib.0,
         lib.1,
@@ -169,9 +174,13 @@ fn line(info: &ClientInfo, now_ms: u64) -> String {
 }
 
 fn flags(info: &ClientInfo) -> String {
-    let marks = [(&info.killed, 'A'), (&info.no_evict, 'e'), (&info.no_touch, 'T')];
-    let text: String =
-        marks.iter().filter(|(set, _)| set.load(Ordering::Relaxed)).map(|(_, letter)| *letter).collect();
+    let is = |bit: u32| match bit {
+        mark::PUBSUB => info.is_subscriber(),
+        mark::MULTI => info.queued.load(Ordering::Relaxed) >= 0,
+        mark::BLOCKED => info.wait.lock().is_some(),
+        bit => info.has(bit),
+    };
+    let text: String = mark::LETTERS.iter().filter(|(bit, _)| is(*bit)).map(|(_, letter)| *letter).collect();
     if text.is_empty() { "N".to_string() } else { text }
 }
 
@@ -185,21 +194,40 @@ fn info(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     Ok(())
 }
 
-/// Kinds of clients. All are normal so far.
-fn is_normal(kind: &[u8]) -> Result<bool, Error> {
-    let is = |word: &str| kind.eq_ignore_ascii_case(word.as_bytes());
-    if ["normal", "slave", "replica", "pubsub", "master"].into_iter().any(is) {
-        return Ok(is("normal"));
+/// Types of clients. None is a master or a replica so far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Type {
+    Normal,
+    PubSub,
+    Master,
+    Replica,
+}
+
+impl Type {
+    fn read(word: &[u8]) -> Result<Type, Error> {
+        let all = [
+            ("normal", Type::Normal),
+            ("slave", Type::Replica),
+            ("replica", Type::Replica),
+            ("pubsub", Type::PubSub),
+            ("master", Type::Master),
+        ];
+        let found = all.into_iter().find(|(name, _)| word.eq_ignore_ascii_case(name.as_bytes()));
+        found.map(|(_, kind)| kind).ok_or_else(|| {
+            Error::err(format_args!("Unknown client type '{}'", String::from_utf8_lossy(word)))
+        })
     }
-    Err(Error::err(format_args!("Unknown client type '{}'", String::from_utf8_lossy(kind))))
+
+    fn of(info: &ClientInfo) -> Type {
+        if info.is_subscriber() { Type::PubSub } else { Type::Normal }
+    }
 }
 
 fn list(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let mut clients = cx.host.clients.all();
     if args.left() == 2 && args.keyword("TYPE") {
-        if !is_normal(args.bytes()?)? {
-            clients.clear();
-        }
+        let wanted = Type::read(args.bytes()?)?;
+        clients.retain(|info| Type::of(info) == wanted);
     } else if args.left() > 1 && args.keyword("ID") {
         let ids: Result<Vec<i64>, Error> =
             args.rest().map(|id| num::parse_i64(id).ok_or_else(|| Error::err("Invalid client ID"))).collect();
@@ -219,7 +247,7 @@ struct Filter<'a> {
     addr: Option<&'a [u8]>,
     laddr: Option<&'a [u8]>,
     age_seconds: Option<u64>,
-    normal: Option<bool>,
+    kind: Option<Type>,
     spare_self: bool,
 }
 
@@ -238,7 +266,7 @@ impl<'a> Filter<'a> {
                 }
                 filter.age_seconds = Some(age as u64);
             } else if args.keyword("TYPE") {
-                filter.normal = Some(is_normal(args.bytes()?)?);
+                filter.kind = Some(Type::read(args.bytes()?)?);
             } else if args.keyword("ADDR") {
                 filter.addr = Some(args.bytes()?);
             } else if args.keyword("LADDR") {
@@ -258,7 +286,7 @@ impl<'a> Filter<'a> {
         self.id.is_none_or(|id| info.id == id)
             && self.addr.is_none_or(|addr| info.addr.as_bytes() == addr)
             && self.laddr.is_none_or(|laddr| info.laddr.as_bytes() == laddr)
-            && self.normal.is_none_or(|normal| normal)
+            && self.kind.is_none_or(|kind| Type::of(info) == kind)
             && self.age_seconds.is_none_or(|age| now_ms.saturating_sub(info.since_ms) / 1000 >= age)
     }
 }
@@ -312,7 +340,7 @@ fn on_or_off(args: &mut Args<'_>, on: &str, off: &str) -> Result<bool, Error> {
 }
 
 fn no_evict(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    cx.client.info.no_evict.store(on_or_off(args, "ON", "OFF")?, Ordering::Relaxed);
+    cx.client.info.set(mark::NO_EVICT, on_or_off(args, "ON", "OFF")?);
     out.ok();
     Ok(())
 }
@@ -381,17 +409,24 @@ fn unpause(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     Ok(())
 }
 
-/// Nobody is ever blocked yet.
-fn unblock(_: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+/// Ends the wait of a blocked client, as if its time were up or with an error.
+fn unblock(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let id = args.bytes()?;
-    if let Some(reason) = args.take()
-        && !reason.eq_ignore_ascii_case(b"timeout")
-        && !reason.eq_ignore_ascii_case(b"error")
-    {
-        return Err(Error::err("CLIENT UNBLOCK reason should be TIMEOUT or ERROR"));
+    let how = match args.take() {
+        Some(reason) if reason.eq_ignore_ascii_case(b"error") => Stand::Unblocked,
+        Some(reason) if !reason.eq_ignore_ascii_case(b"timeout") => {
+            return Err(Error::err("CLIENT UNBLOCK reason should be TIMEOUT or ERROR"));
+        }
+        _ => Stand::TimedOut,
+    };
+    let id = num::parse_i64(id).ok_or(Error::NotInteger)?;
+    let other = u64::try_from(id).ok().and_then(|id| cx.host.clients.get(id));
+    let ended =
+        other.as_ref().is_some_and(|info| info.wait.lock().as_ref().is_some_and(|wait| wait.end(how)));
+    if let (Some(info), true) = (other, ended) {
+        cx.client.mail.push((*info.address.lock(), Letter::Rung));
     }
-    num::parse_i64(id).ok_or(Error::NotInteger)?;
-    out.flag(false);
+    out.flag(ended);
     Ok(())
 }
 
@@ -418,9 +453,15 @@ mod tests {
             "id=7 addr=127.0.0.1:5 laddr=127.0.0.1:6379 fd=9 name=me age=2 idle=2 flags=N db=0 "
         ));
         assert!(text.contains(" cmd=NULL "));
-        info.no_touch.store(true, Ordering::Relaxed);
-        info.no_evict.store(true, Ordering::Relaxed);
-        assert!(line(&info, 0).contains(" flags=eT "));
+        info.set(mark::NO_TOUCH | mark::NO_EVICT, true);
+        info.subscriptions[Kind::Pattern as usize].store(3, Ordering::Relaxed);
+        let text = line(&info, 0);
+        assert!(text.contains(" flags=PeT ") && text.contains(" sub=0 psub=3 ssub=0 "));
+        info.queued.store(2, Ordering::Relaxed);
+        info.watched.store(3, Ordering::Relaxed);
+        *info.wait.lock() = Some(Arc::default());
+        let text = line(&info, 0);
+        assert!(text.contains(" flags=PxbeT ") && text.contains(" multi=2 watch=3 "), "{text}");
     }
 
     fn filter<'a>(buf: &'a [u8], spans: &'a [Span]) -> Result<Filter<'a>, Error> {

@@ -1,8 +1,10 @@
 //! The commands that greet, name, select and part: PING, ECHO, SELECT, HELLO, AUTH, QUIT, RESET.
 use crate::base::num;
-use crate::cmd::cx::{ConnCx, ReplyMode, Wish};
-use crate::cmd::spec::{Done, Group::Connection as C, Spec, flag};
+use crate::cmd::cx::{Client, ConnCx, ReplyMode, Wish};
+use crate::cmd::spec::{Done, Group::Connection as C, Group::Server as S, Spec, flag, gate};
 use crate::config::REDIS_VERSION;
+use crate::host::{Host, mark};
+use crate::shard::watch;
 use crate::wire::{Args, Error, Out, Protocol};
 
 /// What the commands have that work before a client is known.
@@ -13,31 +15,62 @@ pub const COMMANDS: &[Spec] = &[
     Spec::conn("auth", "[username] password", auth)
         .doc(C, "1.0.0", "Tells who the client is, and proves it with a password.")
         .cost("O(N) where N is the number of passwords of the user.")
-        .with(GREETING),
+        .with(GREETING)
+        .secrets(|_, at| at > 0),
     Spec::conn("echo", "message", echo).doc(C, "1.0.0", "Returns its argument.").with(flag::FAST),
     Spec::conn("hello", "[protover [AUTH username password] [SETNAME clientname]]", hello)
         .doc(C, "6.0.0", "Chooses the protocol, and tells what server this is.")
-        .with(GREETING),
+        .with(GREETING)
+        .secrets(is_credential),
+    Spec::conn("monitor", "", monitor)
+        .doc(S, "1.0.0", "Shows every command that the server runs, as it runs.")
+        .with(flag::ADMIN | flag::NOSCRIPT),
     Spec::conn("ping", "[message]", ping)
         .doc(C, "1.0.0", "Answers PONG, or returns its argument.")
         .without(flag::LOADING | flag::STALE)
-        .with(flag::FAST)
+        .with(flag::FAST | flag::SUBSCRIBERS)
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"]),
     Spec::conn("quit", "", quit)
         .doc(C, "1.0.0", "Closes the connection once its replies are sent.")
-        .with(GREETING)
+        .with(GREETING | flag::UNQUEUED | flag::SUBSCRIBERS)
         .arity(-1),
     Spec::conn("reset", "", reset)
         .doc(C, "6.2.0", "Puts the connection back to the state of a new one.")
-        .with(GREETING),
+        .with(GREETING | flag::UNQUEUED | flag::SUBSCRIBERS),
     Spec::conn("select", "index", select)
         .doc(C, "1.0.0", "Chooses the database that later commands work on.")
         .with(flag::FAST),
 ];
 
-fn ping(_: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+fn monitor(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
+    let client = &mut *cx.client;
+    // Whoever monitors already gets no answer.
+    if !client.info.has(mark::MONITOR) {
+        client.info.set(mark::MONITOR, true);
+        client.note_listening();
+        watch::start_monitoring(cx.host, client.caller.address);
+        out.ok();
+    }
+    Ok(())
+}
+
+/// Ends what MONITOR began.
+pub(super) fn stop_monitoring(client: &Client, host: &Host) {
+    if client.info.has(mark::MONITOR) {
+        client.info.set(mark::MONITOR, false);
+        watch::stop_monitoring(host, client.caller.address);
+    }
+}
+
+fn ping(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     match (args.take(), args.take()) {
         (_, Some(_)) => return Err(Error::Arity("ping")),
+        (message, None) if cx.client.gates & gate::SUBSCRIBER != 0 => {
+            // Like a message, for clients that expect nothing else.
+            out.array(2);
+            out.bulk(b"pong");
+            out.bulk(message.unwrap_or_default());
+        }
         (Some(message), None) => out.bulk(message),
         (None, None) => out.simple("PONG"),
     }
@@ -92,6 +125,24 @@ fn protocol(args: &mut Args<'_>) -> Result<Option<Protocol>, Error> {
         Some(3) => Ok(Some(Protocol::Resp3)),
         Some(_) => Err(Error::line("NOPROTO unsupported protocol version".into())),
     }
+}
+
+/// Whether an argument of HELLO stands behind AUTH as a user name or a password.
+fn is_credential(args: &Args<'_>, at: usize) -> bool {
+    let mut option = 2;
+    while option < args.count() {
+        let word = args.get(option);
+        if word.eq_ignore_ascii_case(b"auth") {
+            if (option + 1..=option + 2).contains(&at) {
+                return true;
+            }
+            option += 2;
+        } else if word.eq_ignore_ascii_case(b"setname") {
+            option += 1;
+        }
+        option += 1;
+    }
+    false
 }
 
 fn hello(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
@@ -155,17 +206,23 @@ pub(super) fn client_name(arg: &[u8]) -> Result<String, Error> {
 
 fn quit(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     cx.client.wish = Wish::Close;
+    cx.client.info.set(mark::CLOSES, true);
     out.ok();
     Ok(())
 }
 
 fn reset(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     let client = &mut *cx.client;
+    client.discard_transaction();
+    cx.host.hub.leave(&mut client.subscriptions, client.caller.address);
     client.select(0);
     client.set_protocol(Protocol::Resp2);
     client.set_reply_mode(ReplyMode::On);
     client.set_no_touch(false);
-    client.info.no_evict.store(false, std::sync::atomic::Ordering::Relaxed);
+    stop_monitoring(client, cx.host);
+    client.stop_tracking(cx.host);
+    client.note_listening();
+    client.info.set(mark::NO_EVICT, false);
     // The library's name stays: it is still the same library.
     client.info.name.lock().clear();
     out.protocol = Protocol::Resp2;

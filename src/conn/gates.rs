@@ -2,7 +2,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::cmd::cx::{Caller, Client, ReplyMode};
-use crate::cmd::spec::{Handler, flag, gate};
+use crate::cmd::spec::{Route, flag, gate};
 use crate::cmd::table::RowRef;
 use crate::config::P;
 use crate::host::Host;
@@ -10,11 +10,14 @@ use crate::store::Now;
 use crate::wire::Error;
 
 /// Whether the command must wait for CLIENT PAUSE to end. An elapsed pause is cleared on the way.
-pub fn is_paused(row: RowRef, host: &Host, now: Now) -> bool {
+pub fn is_paused(row: RowRef, client: &Client, host: &Host, now: Now) -> bool {
+    let flags = match row.spec.route {
+        Route::Transaction => client.multi.as_ref().map_or(0, |multi| multi.flags),
+        _ => row.spec.flags,
+    };
     let bits = host.gates.load(Ordering::Relaxed);
     let paused = bits & gate::PAUSE_ALL != 0
-        || (bits & gate::PAUSE_WRITE != 0 && row.spec.flags & (flag::WRITE | flag::MAY_REPLICATE) != 0)
-            && matches!(row.spec.handler, Handler::Write(_));
+        || bits & gate::PAUSE_WRITE != 0 && flags & (flag::WRITE | flag::MAY_REPLICATE) != 0;
     if !paused {
         return false;
     }
@@ -44,9 +47,23 @@ pub fn allowed(row: RowRef, host: &Host, caller: &Caller) -> Result<(), Error> {
     }
 }
 
+/// Whether a subscriber may run a command: under RESP2 it cannot tell replies from messages.
+///
+/// # Errors
+/// The refusal, when it may not.
+pub fn subscriber_may(row: RowRef, client: &Client) -> Result<(), Error> {
+    if client.gates & gate::SUBSCRIBER == 0 || row.spec.flags & flag::SUBSCRIBERS != 0 {
+        return Ok(());
+    }
+    Err(Error::err(format_args!(
+        "Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
+        row.spec.name
+    )))
+}
+
 /// Whether the reply of the command that comes now shall be dropped.
-pub fn is_silent(client: &Client) -> bool {
-    matches!(client.reply_mode, ReplyMode::Off | ReplyMode::Skip)
+pub fn is_silent(row: RowRef, client: &Client) -> bool {
+    row.spec.flags & flag::PUSHES == 0 && matches!(client.reply_mode, ReplyMode::Off | ReplyMode::Skip)
 }
 
 /// After a command: moves the reply mode on. `true`: the reply must be dropped after all.

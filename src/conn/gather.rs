@@ -58,10 +58,10 @@ impl Gather {
             local.group(token)
         });
         if let Some(at) = reply_at {
-            self.holes.push(Hole { at, shard, nth: group.commands.len() });
+            self.holes.push(Hole { at, shard, nth: group.queued.commands.len() });
         }
         let (row, args, known) = command;
-        group.push(row, args, known, caller);
+        group.queued.push(row, args, known, caller);
     }
 
     /// Sends all groups.

@@ -1,8 +1,14 @@
 //! Connections: a state machine without I/O, and the loop that feeds it. Floor 6.
+mod blocked;
+mod fibers;
 mod gates;
 mod gather;
+mod hearing;
+mod holding;
+mod limits;
 
 pub mod client_commands;
 pub mod commands;
 pub mod serve;
 pub mod session;
+pub mod tracking;

@@ -9,21 +9,27 @@
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
-use super::gates;
+use super::blocked::Blocked;
+use super::fibers::Ran;
 use super::gather::Gather;
+use super::{commands, gates};
 use smallvec::SmallVec;
 
 use crate::base::hash::KeyHash;
-use crate::cmd::cx::{Client, Met, ReadStores, Wish};
-use crate::cmd::spec::{Group, Handler, gate};
+use crate::cmd::cx::{Client, Met, ReadStores, Wish, WriteStores};
+use crate::cmd::spec::{Group, Handler, Route, flag, gate};
 use crate::cmd::table::{RowRef, table};
 use crate::config::P;
+use crate::host::mail::{Address, Letter};
+use crate::rt::sys::fiber::Fiber;
+use crate::shard::cell::Owner;
 use crate::shard::exec::Door;
 use crate::shard::hold;
 use crate::shard::local::{Event, Local, Mailbox};
 use crate::shard::msg::Token;
 use crate::shard::plan::{Plan, ShardSet, plan};
-use crate::store::{Now, Store, Uses};
+use crate::shard::watch::Origin;
+use crate::store::Store;
 use crate::wire::error::{unknown_command, unknown_subcommand};
 use crate::wire::parse::{Limits, Parsed, Parser, Violation};
 use crate::wire::{Args, Error, Out, Span, inline};
@@ -43,6 +49,9 @@ pub enum Turn {
     Read,
     /// Wait for the mailbox.
     Wait,
+    /// The client is blocked in a command until then (milliseconds since the epoch; `None`: for ever): wait for the
+    /// mailbox, and read on meanwhile.
+    Blocked(Option<u64>),
     /// Write what is there, then close.
     Close,
     /// The process shall end.
@@ -50,15 +59,23 @@ pub enum Turn {
 }
 
 /// Why a batch stopped before its end.
-enum Stop {
+pub(super) enum Stop {
     /// All commands have run.
     Drained,
     /// Everything posted must come back first.
     Barrier,
-    /// The command at the front needs these shards at once.
-    Hold(ShardSet),
+    /// This command, at the front, needs these shards at once.
+    Hold(RowRef, ShardSet),
+    /// This shard's data is held by somebody.
+    Locked,
+    /// What the command at the front needs at once is not free: it waits.
+    Waits,
     /// Clients are paused.
     Paused,
+    /// The client is blocked in the last command.
+    Blocked,
+    /// The last command takes long and was set aside.
+    Aside,
     /// The last command asked the driver for something.
     Wish,
     /// The client broke the protocol.
@@ -66,10 +83,19 @@ enum Stop {
 }
 
 /// What the commands of one batch run with.
-struct Round<'a> {
-    local: &'a Local,
-    door: Door<'a>,
-    store: &'a mut Store,
+pub(super) struct Round<'a> {
+    pub local: &'a Local,
+    pub door: Door<'a>,
+    pub store: Owner<'a, Store>,
+}
+
+impl<'a> Round<'a> {
+    /// Goes in to the data of `local`'s shard. `None`: somebody holds it.
+    #[inline]
+    fn enter(local: &'a Local) -> Option<Round<'a>> {
+        let store = local.enter()?;
+        Some(Round { local, door: local.door(store.now), store })
+    }
 }
 
 /// A command that was parsed.
@@ -98,22 +124,32 @@ pub struct Session {
     pub client: Client,
     /// Replies not handed to the driver yet.
     pub out: Out,
-    token: Token,
-    mailbox: Rc<Mailbox>,
-    parser: Parser,
-    input: Vec<u8>,
-    at: usize,
-    gather: Gather,
-    pending_hold: hold::Pending,
-    /// What the command at the front waits to hold.
-    wanted: Option<ShardSet>,
+    pub(super) token: Token,
+    pub(super) mailbox: Rc<Mailbox>,
+    pub(super) parser: Parser,
+    pub(super) input: Vec<u8>,
+    pub(super) at: usize,
+    pub(super) gather: Gather,
+    pub(super) pending_hold: hold::Pending,
+    /// What the command at the front, or the one that the client is blocked in, waits to hold.
+    pub(super) wanted: Option<ShardSet>,
+    /// The command that the client is blocked in.
+    pub(super) blocked: Option<Blocked>,
+    /// Letters that must not overtake a reply.
+    pub(super) held_back: Vec<Letter>,
+    /// A command that was set aside because it takes long.
+    pub(super) fiber: Option<Fiber<Ran>>,
+    /// Its shard.
+    pub(super) home: Rc<Local>,
     closing: bool,
 }
 
 impl Session {
     /// A fresh connection of `local`'s shard.
-    pub fn new(client: Client, local: &Local) -> Session {
+    pub fn new(mut client: Client, local: &Rc<Local>) -> Session {
         let (token, mailbox) = local.sit();
+        client.caller.address = Address { shard: local.id as u16, token };
+        *client.info.address.lock() = client.caller.address;
         Session {
             client,
             out: Out::default(),
@@ -125,8 +161,35 @@ impl Session {
             gather: Gather::default(),
             pending_hold: hold::Pending::default(),
             wanted: None,
+            blocked: None,
+            held_back: Vec::new(),
+            fiber: None,
+            home: local.clone(),
             closing: false,
         }
+    }
+
+    /// Whether letters may come at any time.
+    #[inline]
+    pub fn listens(&self) -> bool {
+        self.client.gates & (gate::LISTENER | gate::SUBSCRIBED) != 0
+    }
+
+    /// Takes what was published for this connection.
+    #[inline]
+    pub fn hear(&mut self) {
+        self.mailbox.take_pushes(&mut self.out.buf);
+    }
+
+    /// Whether nothing has come but messages for the client, which [`Session::hear`] takes.
+    #[inline]
+    pub fn only_hears(&self) -> bool {
+        !self.mailbox.has_events()
+    }
+
+    /// Has the mailbox ring at the next tick.
+    pub fn ring_at_tick(&self, local: &Local) {
+        local.ring_once_at_tick(self.token, &self.mailbox);
     }
 
     /// The letter box to wait at.
@@ -136,20 +199,28 @@ impl Session {
 
     /// Ends the connection: gives back what it has of the shard.
     pub fn end(mut self, local: &Local) {
+        local.shared.host.hub.leave(&mut self.client.subscriptions, self.client.caller.address);
         // What came but was not read: a grant that is dropped would lock its shard for ever.
         while let Some(event) = self.mailbox.take() {
             match event {
                 Event::Granted(shard) => self.pending_hold.granted(shard),
                 Event::Done(group) => local.recycle(group),
-                Event::Rung => {}
+                Event::Rung | Event::Letter(_) => {}
             }
         }
         self.pending_hold.release(&local.shared);
+        self.leave_wait(local);
+        commands::stop_monitoring(&self.client, &local.shared.host);
+        self.client.stop_tracking(&local.shared.host);
         local.stand_up(self.token);
     }
 
     /// Hands out the read buffer, with room for more bytes behind what a command still needs.
     pub fn lend_input(&mut self) -> Vec<u8> {
+        if (self.blocked.is_some() || self.fiber.is_some()) && self.input_bytes() > 0 {
+            // What is there runs as soon as the wait is over, whether anything new has come or not.
+            return Vec::with_capacity(INPUT_BYTES_MIN);
+        }
         let mut input = std::mem::take(&mut self.input);
         if self.at == input.len() {
             input.clear();
@@ -176,11 +247,25 @@ impl Session {
         if new_bytes > 0 && input.len() == input.capacity() && input.capacity() < INPUT_BYTES_STEADY {
             input.reserve_exact(input.capacity());
         }
+        if self.input_bytes() > 0 {
+            // A wait has kept it.
+            self.input.extend_from_slice(&input);
+            input = std::mem::take(&mut self.input);
+        } else {
+            self.at = 0;
+        }
         let info = &self.client.info;
         info.net_in.add(new_bytes as u64);
         info.query_bytes.store(input.len() as u64, Ordering::Relaxed);
         info.query_capacity.store(input.capacity() as u64, Ordering::Relaxed);
         self.input = input;
+    }
+
+    /// The client will send no more.
+    pub fn hang_up(&mut self, local: &Local) -> Turn {
+        self.closing = true;
+        // What was set aside has shards, and ends first.
+        if self.is_set_aside() { self.run(local) } else { Turn::Close }
     }
 
     /// Bytes of the read buffer that are not executed.
@@ -196,26 +281,36 @@ impl Session {
     /// Runs as far as it goes.
     pub fn run(&mut self, local: &Local) -> Turn {
         local.begin_turn();
+        if self.listens() {
+            local.take_arrivals();
+        }
         if !self.read_mail(local) {
             return Turn::Wait;
         }
         loop {
+            if self.fiber.is_some() {
+                match self.run_set_aside(local) {
+                    Some(turn) => return turn,
+                    None => continue,
+                }
+            }
             if self.closing {
                 return Turn::Close;
             }
+            if self.blocked.is_some() {
+                match self.run_blocked(local) {
+                    Some(turn) => return turn,
+                    None => continue,
+                }
+            }
             if let Some(set) = self.wanted.take() {
                 // Before entering this shard: when it is what was granted, nobody enters until the command has run.
-                if let Some(turn) = self.run_holding(local, &set) {
+                if let Some(turn) = self.run_wanted(local, set).and_then(|stop| self.stopped(local, stop)) {
                     return turn;
                 }
                 continue;
             }
-            let Some(mut store) = local.enter() else {
-                local.ring_when_free(self.token);
-                return Turn::Wait;
-            };
-            let stop = SCRATCH.with_borrow_mut(|scratch| self.batch(local, &mut store, scratch));
-            drop(store);
+            let stop = SCRATCH.with_borrow_mut(|scratch| self.batch(local, scratch));
             if let Some(turn) = self.stopped(local, stop) {
                 return turn;
             }
@@ -224,10 +319,12 @@ impl Session {
 
     /// Takes what came for this connection. `false`: something is still missing.
     fn read_mail(&mut self, local: &Local) -> bool {
+        self.hear();
         let mut granted = false;
         while let Some(event) = self.mailbox.take() {
             match event {
                 Event::Rung => {}
+                Event::Letter(letter) => self.read_letter(local, letter),
                 Event::Granted(shard) => {
                     self.pending_hold.granted(shard);
                     granted = true;
@@ -243,7 +340,7 @@ impl Session {
     }
 
     /// What follows from how a batch stopped; `None`: go on at once.
-    fn stopped(&mut self, local: &Local, stop: Stop) -> Option<Turn> {
+    pub(super) fn stopped(&mut self, local: &Local, stop: Stop) -> Option<Turn> {
         // A wish was consumed with its command; every other reason is still there when the replies are back.
         if self.gather.is_open() && !matches!(stop, Stop::Wish) {
             self.gather.send(local);
@@ -252,7 +349,15 @@ impl Session {
         match stop {
             Stop::Drained => Some(Turn::Read),
             Stop::Barrier => None,
-            Stop::Hold(set) => self.run_holding(local, &set),
+            Stop::Hold(..) => unreachable!("what needs several shards runs within the batch"),
+            Stop::Locked if Session::is_busy(local) => Some(self.answer_busy(local)),
+            Stop::Locked => {
+                local.ring_when_free(self.token);
+                Some(Turn::Wait)
+            }
+            Stop::Waits => Some(Turn::Wait),
+            Stop::Blocked => None,
+            Stop::Aside => Some(Session::next_turn()),
             Stop::Paused => {
                 local.ring_at_tick(self.token);
                 Some(Turn::Wait)
@@ -284,15 +389,22 @@ impl Session {
                 None
             }
             Wish::Shutdown => Some(Turn::Shutdown),
+            Wish::WaitUntil(until_ms, reply) => {
+                self.blocked = Some(Blocked::for_time(local, &self.client, until_ms, reply));
+                None
+            }
         }
     }
 
     /// Parses and runs what is in the buffer.
-    fn batch(&mut self, local: &Local, store: &mut Store, scratch: &mut Scratch) -> Stop {
-        let limits =
-            Limits { bulk_bytes_max: store.settings.memory(P::PROTO_MAX_BULK_LEN), unauthenticated: false };
+    fn batch(&mut self, local: &Local, scratch: &mut Scratch) -> Stop {
+        let mut inside = Round::enter(local);
+        let Some(round) = &inside else { return Stop::Locked };
+        let bulk_bytes_max = round.store.settings.memory(P::PROTO_MAX_BULK_LEN);
+        let limits = Limits { bulk_bytes_max, unauthenticated: false };
         loop {
-            let ended = self.parse_ahead(local, store, scratch, limits);
+            let Some(round) = &inside else { return Stop::Locked };
+            let ended = self.parse_ahead(local, &round.store, scratch, limits);
             if scratch.commands.is_empty() {
                 return match ended {
                     Some(Parsed::Violation(violation)) => Stop::Violation(violation),
@@ -303,7 +415,7 @@ impl Session {
                     _ => Stop::Drained,
                 };
             }
-            if let Some(stop) = self.run_parsed(local, store, scratch) {
+            if let Some(stop) = self.run_parsed(&mut inside, scratch) {
                 return stop;
             }
             if self.at == self.input.len() {
@@ -365,32 +477,44 @@ impl Session {
     }
 
     /// Runs the parsed commands. `Some`: stopped before the end.
-    fn run_parsed(&mut self, local: &Local, store: &mut Store, scratch: &Scratch) -> Option<Stop> {
+    fn run_parsed<'a>(&mut self, inside: &mut Option<Round<'a>>, scratch: &Scratch) -> Option<Stop> {
+        let round = inside.as_mut()?;
+        let local = round.local;
         let (shards, db) = (local.shared.shards(), self.client.caller.db);
         if scratch.commands.len() > 1 {
             for command in &scratch.commands {
                 if command.known.0 != 0 && (shards == 1 || command.known.1.shard(shards) == local.id) {
-                    store.prefetch_entry(db, command.known.1);
+                    round.store.prefetch_entry(db, command.known.1);
                 }
             }
         }
         let input = std::mem::take(&mut self.input);
-        let mut round = Round { local, door: local.door(store.now), store };
+        let now_ms = round.store.now.ms;
         let mut stopped = None;
         for command in &scratch.commands {
+            let Some(round) = inside else { break };
             let spans = &scratch.spans[command.first as usize..(command.first + command.count) as usize];
             let mut args = Args::new(&input, spans, command.known);
-            match self.one(&mut round, command, &mut args) {
-                None => self.at = command.end,
-                Some(Stop::Wish) => {
+            match self.one(round, command, &mut args) {
+                None => {
                     self.at = command.end;
-                    stopped = Some(Stop::Wish);
+                    continue;
+                }
+                Some(stop @ (Stop::Wish | Stop::Blocked | Stop::Aside)) => {
+                    self.at = command.end;
+                    stopped = Some(stop);
+                }
+                Some(Stop::Hold(row, set)) => {
+                    *inside = None;
+                    stopped = self.run_holding(local, row, set, &mut args, command.end);
+                    if stopped.is_none() {
+                        *inside = Round::enter(local);
+                        continue;
+                    }
                 }
                 stop => stopped = stop,
             }
-            if stopped.is_some() {
-                break;
-            }
+            break;
         }
         // What CLIENT LIST shows is written once a batch.
         let info = &self.client.info;
@@ -402,7 +526,7 @@ impl Session {
             info.last_command.store(sub.unwrap_or(row).id, Ordering::Relaxed);
         }
         self.input = input;
-        info.last_ms.store(round.store.now.ms, Ordering::Relaxed);
+        info.last_ms.store(now_ms, Ordering::Relaxed);
         stopped
     }
 
@@ -424,8 +548,20 @@ impl Session {
 
     /// Answers a command that cannot run.
     #[cold]
-    fn reject(&mut self, door: &Door<'_>, row: Option<RowRef>, error: &Error) -> Option<Stop> {
+    pub(super) fn reject(&mut self, door: &Door<'_>, row: Option<RowRef>, error: &Error) -> Option<Stop> {
         let before = self.out.buf.len();
+        if let Some(row) = row
+            && row.spec.route == Route::Transaction
+            && self.client.multi.is_some()
+        {
+            self.client.discard_transaction();
+            let reason = error.to_string();
+            let reason = reason.strip_prefix("ERR ").unwrap_or(&reason);
+            let error = Error::line(format!("EXECABORT Transaction discarded because of: {reason}"));
+            door.reject(row, &error, &mut self.out);
+            return self.after_slow(before);
+        }
+        self.client.fail_transaction();
         match row {
             Some(row) => door.reject(row, error, &mut self.out),
             None => door.refuse(error, &mut self.out),
@@ -443,27 +579,62 @@ impl Session {
         command: &Parsing,
         args: &mut Args<'_>,
     ) -> Option<Stop> {
-        if gates::is_paused(row, round.door.host, round.door.now) {
+        if gates::is_paused(row, &self.client, round.door.host, round.door.now) {
             return Some(Stop::Paused);
         }
         let before = self.out.buf.len();
-        if let Err(error) = gates::allowed(row, round.door.host, &self.client.caller) {
-            round.door.reject(row, &error, &mut self.out);
-            return self.after_slow(before);
+        let allowed = gates::allowed(row, round.door.host, &self.client.caller)
+            .and_then(|()| gates::subscriber_may(row, &self.client));
+        if let Err(error) = allowed {
+            return self.reject(&round.door, Some(row), &error);
+        }
+        if self.client.gates & gate::MULTI != 0 && row.spec.flags & flag::UNQUEUED == 0 {
+            return self.queue(round, row, command, args);
         }
         self.client.info.last_command.store(row.id, Ordering::Relaxed);
-        let silent = gates::is_silent(&self.client);
+        let silent = gates::is_silent(row, &self.client);
+        if command.row.is_some_and(|row| row.spec.flags & flag::KEEPS_CACHING != 0) {
+            self.client.keep_caching();
+        }
         let stop = self.dispatch(round, row, command, args, silent);
+        if matches!(stop, None | Some(Stop::Wish | Stop::Blocked)) {
+            self.feed_monitors(&round.door, row, args);
+        }
         match stop {
+            None | Some(Stop::Wish) if row.spec.flags & flag::PUSHES != 0 => {
+                self.after_slow(self.out.buf.len()).or(stop)
+            }
             None | Some(Stop::Wish) => self.after_slow(before).or(stop),
             stop => stop,
         }
     }
 
-    /// Moves the reply mode on and drops the reply when nobody wants it.
-    fn after_slow(&mut self, before: usize) -> Option<Stop> {
+    /// Shows a command that ran, or will soon run elsewhere, to whoever monitors.
+    pub(super) fn feed_monitors(&self, door: &Door<'_>, row: RowRef, args: &Args<'_>) {
+        let client = &self.client;
+        door.feed_monitors(row.spec, Origin::Client(&client.info), client.caller.db, args);
+    }
+
+    /// Queues a command for EXEC.
+    fn queue(&mut self, round: &Round<'_>, row: RowRef, command: &Parsing, args: &Args<'_>) -> Option<Stop> {
+        if row.spec.flags & flag::NO_MULTI != 0 {
+            let error = Error::err("Command not allowed inside a transaction");
+            return self.reject(&round.door, Some(row), &error);
+        }
+        let before = self.out.buf.len();
+        self.client.queue(row, args, command.known);
+        self.out.simple("QUEUED");
+        self.after_slow(before)
+    }
+
+    /// Moves the reply mode on and drops the reply when nobody wants it; then comes what the client hears behind it.
+    pub(super) fn after_slow(&mut self, before: usize) -> Option<Stop> {
         if self.client.gates & gate::REPLY_MODE != 0 && gates::after(&mut self.client) {
             self.out.buf.truncate(before);
+        }
+        if self.client.gates & gate::TRACKING != 0 || !self.held_back.is_empty() {
+            self.client.use_caching_up();
+            self.hear_behind_reply();
         }
         None
     }
@@ -484,19 +655,42 @@ impl Session {
             if self.gather.is_open() && row.spec.group == Group::Server {
                 return Some(Stop::Barrier);
             }
+            // What a subscriber hears before it gives a subject up, and what it publishes for itself.
+            let hears = row.spec.flags & flag::PUBSUB != 0 && !silent && self.listens();
+            if hears {
+                self.hear();
+            }
             door.conn(row, &mut self.client, args, &mut self.out);
             self.out.protocol = self.client.caller.protocol;
-            if row.spec.group == Group::Server {
-                // The commands behind a CONFIG SET in the batch run under the new settings.
-                local.heed_settings(round.store);
-                round.door.now = round.store.now;
+            self.mailbox.set_protocol(self.out.protocol);
+            if hears {
+                self.hear();
             }
+            // The commands behind a CONFIG SET in the batch run under the new settings.
+            local.heed_settings(&mut round.store);
+            round.door.now = round.store.now;
             return (self.client.wish != Wish::None).then_some(Stop::Wish);
         }
+        if let Handler::Whole(_) = row.spec.handler {
+            return self.dispatch_whole(round, row, args);
+        }
+        let may_wait = row.spec.flags & flag::BLOCKING != 0;
+        if may_wait && self.gather.is_open() {
+            return Some(Stop::Barrier);
+        }
         match plan(row.spec, args, command.known, local.shared.shards(), local.id) {
-            Plan::Local => door.on_one(row, round.store, &self.client.caller, args, &mut self.out),
+            Plan::Local => {
+                let wait = door.on_one(row, &mut round.store, &self.client.caller, args, &mut self.out);
+                if let Some(wait) = wait {
+                    self.begin_wait(&round.door, WriteStores::One(&mut round.store), row, args, *wait);
+                    return Some(Stop::Blocked);
+                }
+            }
             Plan::Foreign(shard) => {
                 if !self.read_in_place(round, shard, row, args) {
+                    if may_wait {
+                        return Some(Stop::Hold(row, ShardSet::from_slice(&[shard as u16])));
+                    }
                     let reply_at = (!silent).then_some(self.out.buf.len());
                     let command = (row.id, &*args, command.known);
                     self.gather.post(local, self.token, shard, command, self.client.caller, reply_at);
@@ -505,26 +699,32 @@ impl Session {
             Plan::Several(_) if self.gather.is_open() => return Some(Stop::Barrier),
             Plan::Several(set) => {
                 if !self.read_several_in_place(round, &set, row, args) {
-                    return Some(Stop::Hold(set));
+                    return Some(Stop::Hold(row, set));
                 }
             }
         }
         None
     }
 
+    /// Whether a command is a read that may be served by a thread that shares the data. Not one that is entered there.
+    #[inline]
+    fn may_read_in_place(&self, row: RowRef, local: &Local) -> bool {
+        matches!(row.spec.handler, Handler::Read(_)) && local.in_place() && !self.client.caller.tracks
+    }
+
     /// Serves a read of another shard's keys in place. `false`: it must be posted.
     fn read_in_place(&mut self, round: &Round<'_>, shard: usize, row: RowRef, args: &Args<'_>) -> bool {
         let (local, door) = (round.local, &round.door);
-        if !matches!(row.spec.handler, Handler::Read(_)) || !local.in_place() || self.gather.pending(shard) {
+        if !self.may_read_in_place(row, local) || self.gather.pending(shard) {
             return false;
         }
         let Some(store) = local.shared.cells[shard].read() else { return false };
         let before = self.out.buf.len();
         let mut look = args.clone();
-        if door.read(row, ReadStores::One(&store), &self.client.caller, &mut look, &mut self.out)
-            != Met::Nothing
-        {
-            // The owner must clear the expired key away: let it answer.
+        let (met, wait) =
+            door.read(row, ReadStores::One(&store), &self.client.caller, &mut look, &mut self.out);
+        if met != Met::Nothing || wait.is_some() {
+            // Something must be cleared away, or left: not by a reader.
             self.out.buf.truncate(before);
             return false;
         }
@@ -541,7 +741,7 @@ impl Session {
         args: &Args<'_>,
     ) -> bool {
         let (local, door) = (round.local, &round.door);
-        if !matches!(row.spec.handler, Handler::Read(_)) || !local.in_place() {
+        if !self.may_read_in_place(row, local) {
             return false;
         }
         let mut guards = SmallVec::<[_; 8]>::new();
@@ -556,9 +756,9 @@ impl Session {
         }
         let before = self.out.buf.len();
         let mut look = args.clone();
-        if door.read(row, ReadStores::Many(&stores), &self.client.caller, &mut look, &mut self.out)
-            != Met::Nothing
-        {
+        let (met, wait) =
+            door.read(row, ReadStores::Many(&stores), &self.client.caller, &mut look, &mut self.out);
+        if met != Met::Nothing || wait.is_some() {
             self.out.buf.truncate(before);
             return false;
         }
@@ -566,41 +766,9 @@ impl Session {
         true
     }
 
-    /// Runs the command at the front of the buffer while holding `set`.
-    fn run_holding(&mut self, local: &Local, set: &ShardSet) -> Option<Turn> {
-        let mut held = match hold::acquire(&local.shared, set, &mut self.pending_hold) {
-            Ok(held) => held,
-            Err(busy) => {
-                local.want_hold(busy, self.token);
-                self.wanted = Some(set.clone());
-                return Some(Turn::Wait);
-            }
-        };
-        local.counters.holds.add(1);
-        let now = Now::read(Uses::under(&local.shared.host.settings()));
-        let mut stores: Vec<Option<&mut Store>> = (0..local.shared.shards()).map(|_| None).collect();
-        for (holder, shard) in held.iter_mut().zip(set) {
-            holder.now = now;
-            local.heed_settings(holder);
-            stores[usize::from(*shard)] = Some(&mut **holder);
-        }
-        let limits = Limits { bulk_bytes_max: u64::MAX, unauthenticated: false };
-        let mut spans = Vec::new();
-        let Parsed::Command { end } = self.parser.next(&self.input, self.at, &mut spans, limits) else {
-            unreachable!("the command was parsed before and its bytes are still there");
-        };
-        let mut args = Args::new(&self.input, &spans, (0, KeyHash::from_bits(0)));
-        let row = resolve(table().find(args.get(0)), &mut args).expect("the command was resolved before");
-        let before = self.out.buf.len();
-        local.door(now).on_many(row, &mut stores, &self.client.caller, &mut args, &mut self.out);
-        self.at = end;
-        self.after_slow(before);
-        None
-    }
-
     /// Puts the array form of an inline line in its place.
     #[cold]
-    fn unfold_inline(&mut self, line: Span, end: usize) -> Result<(), Violation> {
+    pub(super) fn unfold_inline(&mut self, line: Span, end: usize) -> Result<(), Violation> {
         let words = inline::split_words(line.of(&self.input)).ok_or(Violation::Quotes)?;
         let array = if words.is_empty() { Vec::new() } else { inline::as_array(&words) };
         self.input.splice(line.at as usize..end, array);
@@ -610,7 +778,7 @@ impl Session {
 
 /// The row that shall run: the subcommand's where there is one; arity checked, the cursor behind the name.
 #[cold]
-fn resolve(row: Option<RowRef>, args: &mut Args<'_>) -> Result<RowRef, Error> {
+pub(super) fn resolve(row: Option<RowRef>, args: &mut Args<'_>) -> Result<RowRef, Error> {
     let Some(mut row) = row else {
         return Err(unknown_command(args.get(0), args.rest()));
     };

@@ -4,13 +4,56 @@
 //! by the client's own shard.
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::Counter;
+use super::hub::Kind;
+use super::mail::Address;
+use super::{Claim, Counter};
 use crate::base::clock;
 use crate::rt::sys::shutdown_fd;
+
+/// What CLIENT LIST tells of a client by a letter: bits of [`ClientInfo::marks`].
+pub mod mark {
+    /// Watches every command.
+    pub const MONITOR: u32 = 1;
+    /// Subscribed to something.
+    pub const PUBSUB: u32 = 1 << 1;
+    /// Inside MULTI.
+    pub const MULTI: u32 = 1 << 2;
+    /// Waits in a blocking command.
+    pub const BLOCKED: u32 = 1 << 3;
+    /// Tracks keys.
+    pub const TRACKING: u32 = 1 << 4;
+    /// Tracks keys for a connection that is gone.
+    pub const TRACKING_BROKEN: u32 = 1 << 5;
+    /// Tracks all keys with some prefixes.
+    pub const TRACKING_BROADCAST: u32 = 1 << 6;
+    /// A key that it watches has changed.
+    pub const DIRTY: u32 = 1 << 7;
+    /// Will be closed once its replies are sent.
+    pub const CLOSES: u32 = 1 << 8;
+    /// CLIENT NO-EVICT.
+    pub const NO_EVICT: u32 = 1 << 9;
+    /// CLIENT NO-TOUCH.
+    pub const NO_TOUCH: u32 = 1 << 10;
+
+    /// The letters in the order in which they are printed.
+    pub const LETTERS: &[(u32, char)] = &[
+        (MONITOR, 'O'),
+        (PUBSUB, 'P'),
+        (MULTI, 'x'),
+        (BLOCKED, 'b'),
+        (TRACKING, 't'),
+        (TRACKING_BROKEN, 'R'),
+        (TRACKING_BROADCAST, 'B'),
+        (DIRTY, 'd'),
+        (CLOSES, 'c'),
+        (NO_EVICT, 'e'),
+        (NO_TOUCH, 'T'),
+    ];
+}
 
 /// What others may know of a client.
 #[derive(Debug)]
@@ -51,12 +94,22 @@ pub struct ClientInfo {
     pub net_in: Counter,
     /// Bytes written.
     pub net_out: Counter,
-    /// CLIENT NO-EVICT.
-    pub no_evict: AtomicBool,
-    /// CLIENT NO-TOUCH.
-    pub no_touch: AtomicBool,
+    /// Number of subscriptions, by kind.
+    pub subscriptions: [AtomicU32; 3],
+    /// Commands queued for EXEC; -1 outside of a transaction.
+    pub queued: AtomicI64,
+    /// Keys that it watches.
+    pub watched: AtomicU32,
+    /// Who hears of changes of keys that it tracks: 0: it does itself; -1: it tracks none.
+    pub redirect: AtomicI64,
+    /// Bits of [`mark`].
+    pub marks: AtomicU32,
     /// It shall be closed.
     pub killed: AtomicBool,
+    /// Where letters reach it.
+    pub address: Mutex<Address>,
+    /// Its wait, while it is blocked.
+    pub wait: Mutex<Option<Arc<Claim>>>,
 }
 
 impl ClientInfo {
@@ -82,10 +135,42 @@ impl ClientInfo {
             commands: AtomicU64::new(0),
             net_in: Counter::default(),
             net_out: Counter::default(),
-            no_evict: AtomicBool::new(false),
-            no_touch: AtomicBool::new(false),
+            subscriptions: Default::default(),
+            queued: AtomicI64::new(-1),
+            watched: AtomicU32::new(0),
+            redirect: AtomicI64::new(-1),
+            marks: AtomicU32::new(0),
             killed: AtomicBool::new(false),
+            address: Mutex::default(),
+            wait: Mutex::default(),
         }
+    }
+}
+
+impl ClientInfo {
+    /// Whether it has a [`mark`].
+    #[inline]
+    pub fn has(&self, mark: u32) -> bool {
+        self.marks.load(Ordering::Relaxed) & mark != 0
+    }
+
+    /// Sets or clears a [`mark`].
+    pub fn set(&self, mark: u32, on: bool) {
+        if on {
+            self.marks.fetch_or(mark, Ordering::Relaxed);
+        } else {
+            self.marks.fetch_and(!mark, Ordering::Relaxed);
+        }
+    }
+
+    /// Number of subscriptions of a kind.
+    pub fn subscriptions(&self, kind: Kind) -> u32 {
+        self.subscriptions[kind as usize].load(Ordering::Relaxed)
+    }
+
+    /// Whether it is subscribed to anything.
+    pub fn is_subscriber(&self) -> bool {
+        Kind::ALL.into_iter().any(|kind| self.subscriptions(kind) > 0)
     }
 }
 

@@ -273,7 +273,8 @@ fn close_idle(local: &Local) {
     let oldest_ms = clock::wall_ms().saturating_sub(seconds as u64 * 1000);
     for client in clients.all() {
         let own = client.shard.load(Ordering::Relaxed) == local.id as i32;
-        if own && client.last_ms.load(Ordering::Relaxed) < oldest_ms {
+        // Subscribers may only listen.
+        if own && !client.is_subscriber() && client.last_ms.load(Ordering::Relaxed) < oldest_ms {
             clients.kill(&client);
         }
     }
@@ -298,8 +299,13 @@ async fn chores(local: Rc<Local>) {
         ticks += 1;
         loop {
             let Some(mut store) = local.enter() else { break };
-            let more = store.expire_step();
+            let start = clock::instant();
+            let door = local.door(store.now);
+            let more = store.expire_step() | door.limit_tracked(&mut store);
+            store.sweep_listeners();
+            door.spread_one(&mut store);
             drop(store);
+            local.shared.host.note_latency("expire-cycle", start.elapsed().as_millis() as u64);
             if !more {
                 break;
             }

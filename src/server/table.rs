@@ -1,6 +1,6 @@
 //! All rows of all families.
 use crate::cmd::spec::Spec;
-use crate::{admin, cmd, conn, obs};
+use crate::{admin, cmd, conn, obs, pubsub, script};
 
 use crate::cmd::table::{Table, install};
 
@@ -17,12 +17,18 @@ pub fn families() -> Vec<&'static [Spec]> {
         cmd::sorted_set::COMMANDS,
         cmd::geo::COMMANDS,
         cmd::stream::COMMANDS,
+        cmd::transaction::COMMANDS,
+        cmd::waiting::COMMANDS,
+        pubsub::COMMANDS,
+        script::commands::COMMANDS,
+        script::functions::COMMANDS,
         conn::commands::COMMANDS,
         conn::client_commands::COMMANDS,
         obs::command::COMMANDS,
         obs::info::COMMANDS,
+        obs::latency::COMMANDS,
+        obs::slow_log::COMMANDS,
         admin::server::COMMANDS,
-        admin::scripting::COMMANDS,
         admin::config::COMMANDS,
         admin::memory::COMMANDS,
         admin::debug::COMMANDS,

@@ -1,17 +1,24 @@
 //! The one door: only this file calls handlers. It times them, counts them and writes their refusals.
 use std::cell::Cell as StdCell;
 
-use crate::cmd::cx::{Caller, Client, ConnCx, Met, ReadCx, ReadStores, WriteCx, WriteStores};
+use super::local::Local;
+use super::watch::Origin;
+use crate::cmd::cx::{
+    Caller, Client, ConnCx, Held, Met, Parts, ReadCx, ReadStores, Wait, WholeCx, Wish, WriteCx, WriteStores,
+};
 use crate::cmd::spec::{Done, Handler};
 use crate::cmd::table::RowRef;
 use crate::host::{Counters, Host};
 use crate::rt::sys::cycles;
+use crate::store::news::listen;
 use crate::store::{Now, PARTS_STEP, Store};
 use crate::types::hash;
 use crate::wire::{Args, Error, Key, Out};
 
 /// The door, as the executing shard has it.
 pub struct Door<'a> {
+    /// The executing shard's thread.
+    pub local: &'a Local,
     /// The process.
     pub host: &'a Host,
     /// Counters of the executing shard.
@@ -25,25 +32,56 @@ pub struct Door<'a> {
 impl<'a> Door<'a> {
     /// A door for one turn.
     #[inline]
-    pub fn new(host: &'a Host, counters: &'a Counters, now: Now) -> Door<'a> {
-        Door { host, counters, now, clock: StdCell::new(cycles()) }
+    pub fn new(local: &'a Local, now: Now) -> Door<'a> {
+        Door {
+            local,
+            host: &local.shared.host,
+            counters: &local.counters,
+            now,
+            clock: StdCell::new(cycles()),
+        }
     }
 
+    /// A handler has run, and its command does not wait: counts the call, writes its refusal, looks at how long it took.
+    /// What it wrote begins at `before`.
     #[inline(always)]
-    fn pass(&self, row: RowRef, out: &mut Out, run: impl FnOnce(&mut Out) -> Done) {
-        let counters = &self.counters.commands[row.id as usize];
-        let before = out.buf.len();
-        let done = run(out);
+    fn finish(
+        &self,
+        row: RowRef,
+        done: Done,
+        before: usize,
+        caller: &Caller,
+        args: &Args<'_>,
+        out: &mut Out,
+    ) {
         // Commands of a turn follow each other, so one look at the counter serves as the end of this one and the
         // start of the next.
         let end = cycles();
-        counters.cycles.add(end.wrapping_sub(self.clock.replace(end)));
-        counters.calls.add(1);
-        self.counters.processed.add(1);
+        self.finish_after(end.wrapping_sub(self.clock.replace(end)), row, done, before, caller, args, out);
+    }
+
+    /// [`Door::finish`] of a command that took so many cycles.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    fn finish_after(
+        &self,
+        cycles: u64,
+        row: RowRef,
+        done: Done,
+        before: usize,
+        caller: &Caller,
+        args: &Args<'_>,
+        out: &mut Out,
+    ) {
+        let counters = &self.counters.commands[row.id as usize];
+        counters.add_call(cycles, self.local.watch.tracks.get());
         if let Err(error) = done {
             counters.failed.add(1);
             out.buf.truncate(before);
             self.refuse(&error, out);
+        }
+        if self.is_slow(cycles) {
+            self.note_slow(row, caller, args, cycles);
         }
     }
 
@@ -55,6 +93,12 @@ impl<'a> Door<'a> {
         out.error(error);
     }
 
+    /// A command that waited ends without having been served: it counts as a call all the same.
+    #[cold]
+    pub fn count_unserved(&self, row: RowRef, caller: &Caller, args: &Args<'_>) {
+        self.finish_after(0, row, Ok(()), 0, caller, args, &mut Out::default());
+    }
+
     /// Writes an error reply of a command that never ran.
     #[cold]
     pub fn reject(&self, row: RowRef, error: &Error, out: &mut Out) {
@@ -62,7 +106,7 @@ impl<'a> Door<'a> {
         self.refuse(error, out);
     }
 
-    /// Runs a reading command; returns what it met whose time has come.
+    /// Runs a reading command; returns what it met whose time has come, and whether it waits.
     #[inline(always)]
     pub fn read(
         &self,
@@ -71,16 +115,22 @@ impl<'a> Door<'a> {
         caller: &Caller,
         args: &mut Args<'_>,
         out: &mut Out,
-    ) -> Met {
+    ) -> (Met, Option<Box<Wait>>) {
         let Handler::Read(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let (host, counters) = (self.host, self.counters);
         let now = self.now.with_no_touch(caller.no_touch);
-        let cx = ReadCx { stores, caller, host, counters, now, met: StdCell::default() };
-        self.pass(row, out, |out| handler(&cx, args, out));
-        cx.met.get()
+        let (met, wait) = (StdCell::default(), StdCell::default());
+        let cx = ReadCx { stores, caller, host, counters, now, met, wait };
+        let before = out.buf.len();
+        let done = handler(&cx, args, out);
+        let wait = cx.wait.take();
+        if wait.is_none() {
+            self.finish(row, done, before, caller, args, out);
+        }
+        (cx.met.get(), wait)
     }
 
-    /// Runs a writing command.
+    /// Runs a writing command; returns whether it waits.
     #[inline(always)]
     pub fn write<'x>(
         &'x self,
@@ -89,20 +139,39 @@ impl<'a> Door<'a> {
         caller: &'x Caller,
         args: &mut Args<'_>,
         out: &mut Out,
-    ) {
+    ) -> Option<Box<Wait>> {
         let Handler::Write(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
-        let mut cx = WriteCx::new(stores, caller, self.host, self.counters, self.now);
-        self.pass(row, out, |out| handler(&mut cx, args, out));
+        let mut cx =
+            WriteCx::new(stores, caller, self.host, self.counters, self.now, row.spec.event.as_slice());
+        let before = out.buf.len();
+        let done = handler(&mut cx, args, out);
+        let wait = cx.wait;
+        if wait.is_none() {
+            self.finish(row, done, before, caller, args, out);
+        }
+        wait
     }
 
     /// Runs a command about the connection or the process.
     pub fn conn(&self, row: RowRef, client: &mut Client, args: &mut Args<'_>, out: &mut Out) {
         let Handler::Conn(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let mut cx = ConnCx { client, host: self.host, counters: self.counters, now: self.now };
-        self.pass(row, out, |out| handler(&mut cx, args, out));
+        let before = out.buf.len();
+        let done = handler(&mut cx, args, out);
+        if let Wish::SleepMs(ms) = client.wish {
+            // The sleep is still to come, and is its time all the same.
+            let cycles = (ms as f64 * 1000.0 * self.host.cycles_per_us()) as u64;
+            self.clock.set(self.clock.get().wrapping_sub(cycles));
+        }
+        // What changed the settings is judged by the new ones.
+        self.local.watch.heed_settings(self.host);
+        self.finish(row, done, before, &client.caller, args, out);
+        if !client.mail.is_empty() {
+            self.local.send_mail(&mut client.mail);
+        }
     }
 
-    /// Runs a reading or writing command whose keys all lie in `store`.
+    /// Runs a reading or writing command whose keys all lie in `store`, and tells what is new.
     #[inline(always)]
     pub fn on_one(
         &self,
@@ -111,56 +180,182 @@ impl<'a> Door<'a> {
         caller: &Caller,
         args: &mut Args<'_>,
         out: &mut Out,
-    ) {
-        if matches!(row.spec.handler, Handler::Write(_)) {
-            return self.write(row, WriteStores::One(store), caller, args, out);
+    ) -> Option<Box<Wait>> {
+        let wait = self.part_on_one(row, store, caller, args, out);
+        self.spread_one(store);
+        wait
+    }
+
+    /// [`Door::on_one`] as a part of a whole, which tells what is new at its end.
+    #[inline(always)]
+    pub fn part_on_one(
+        &self,
+        row: RowRef,
+        store: &mut Store,
+        caller: &Caller,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) -> Option<Box<Wait>> {
+        let wait = if matches!(row.spec.handler, Handler::Write(_)) {
+            self.write(row, WriteStores::One(store), caller, args, out)
+        } else {
+            let (met, wait) = self.read(row, ReadStores::One(store), caller, args, out);
+            if met != Met::Nothing {
+                see_to_all(row, WriteStores::One(store), caller, args, met);
+            }
+            wait
+        };
+        if caller.tracks {
+            self.track(row, WriteStores::One(store), caller, args);
         }
-        let met = self.read(row, ReadStores::One(store), caller, args, out);
-        match met {
-            Met::Nothing => {}
-            Met::Walked => store.expire_walked(caller.db),
-            _ => for_keys(row, args, |at, key| clear(store, caller.db, key, met, args, at)),
+        wait
+    }
+
+    /// Runs a reading or writing command on the stores it holds, as a part of a whole, which tells what is new at
+    /// its end.
+    pub fn part_on_many(
+        &self,
+        row: RowRef,
+        held: &mut dyn Held,
+        caller: &Caller,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) -> Option<Box<Wait>> {
+        let wait = if matches!(row.spec.handler, Handler::Write(_)) {
+            self.write(row, WriteStores::Many(held), caller, args, out)
+        } else {
+            let shared: Vec<Option<&Store>> = (0..held.shards()).map(|shard| held.get(shard)).collect();
+            let (met, wait) = self.read(row, ReadStores::Many(&shared), caller, args, out);
+            if met != Met::Nothing {
+                see_to_all(row, WriteStores::Many(held), caller, args, met);
+            }
+            wait
+        };
+        if caller.tracks {
+            self.track(row, WriteStores::Many(held), caller, args);
+        }
+        wait
+    }
+
+    /// [`Door::part_on_many`] as a whole.
+    pub fn on_many(
+        &self,
+        row: RowRef,
+        held: &mut dyn Held,
+        caller: &Caller,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) -> Option<Box<Wait>> {
+        let wait = self.part_on_many(row, held, caller, args, out);
+        self.spread(WriteStores::Many(held));
+        wait
+    }
+
+    /// Runs a reading or writing command as a part of a whole.
+    pub fn part(
+        &self,
+        row: RowRef,
+        stores: WriteStores<'_>,
+        caller: &Caller,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) -> Option<Box<Wait>> {
+        match stores {
+            WriteStores::One(store) => self.part_on_one(row, store, caller, args, out),
+            WriteStores::Many(held) => self.part_on_many(row, held, caller, args, out),
         }
     }
 
-    /// Runs a reading or writing command on the stores it holds, by shard.
-    pub fn on_many<'x>(
-        &'x self,
+    /// Runs a command that needs the connection and data at once, and tells what is new.
+    pub fn whole(
+        &self,
         row: RowRef,
-        stores: &'x mut [Option<&'x mut Store>],
-        caller: &'x Caller,
+        client: &mut Client,
+        mut stores: WriteStores<'_>,
         args: &mut Args<'_>,
         out: &mut Out,
     ) {
-        if matches!(row.spec.handler, Handler::Write(_)) {
-            return self.write(row, WriteStores::Many(stores), caller, args, out);
+        self.part_whole(row, client, stores.reborrow(), args, out);
+        self.spread(stores);
+    }
+
+    fn part_whole(
+        &self,
+        row: RowRef,
+        client: &mut Client,
+        mut stores: WriteStores<'_>,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) {
+        let Handler::Whole(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
+        let (host, now) = (self.host, self.now);
+        let (before, start) = (out.buf.len(), self.clock.get());
+        let mut cx = WholeCx { client, stores: stores.reborrow(), host, now, parts: self };
+        let done = handler(&mut cx, args, out);
+        // Its time is that of its parts, too.
+        self.clock.set(start);
+        self.finish(row, done, before, &client.caller, args, out);
+    }
+}
+
+impl Parts for Door<'_> {
+    fn refuse(&self, error: &Error, out: &mut Out) {
+        Door::refuse(self, error, out);
+    }
+
+    fn run(
+        &self,
+        row: RowRef,
+        client: &mut Client,
+        mut stores: WriteStores<'_>,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) {
+        match row.spec.handler {
+            Handler::Conn(_) => {
+                self.conn(row, client, args, out);
+                out.protocol = client.caller.protocol;
+                stores.for_each(|store| self.local.heed_settings(store));
+            }
+            Handler::Whole(_) => self.part_whole(row, client, stores, args, out),
+            _ => {
+                let wait = self.part(row, stores, &client.caller, args, out);
+                debug_assert!(wait.is_none(), "a part of a whole does not wait");
+            }
         }
-        let shared: Vec<Option<&Store>> = stores.iter().map(|s| s.as_deref()).collect();
-        let met = self.read(row, ReadStores::Many(&shared), caller, args, out);
-        if met == Met::Walked {
-            stores.iter_mut().flatten().for_each(|store| store.expire_walked(caller.db));
-        } else if met != Met::Nothing {
-            let shards = stores.len();
-            for_keys(row, args, |at, key| {
-                if let Some(store) = stores[key.hash.shard(shards)].as_deref_mut() {
-                    clear(store, caller.db, key, met, args, at);
-                }
-            });
-        }
+        self.feed_monitors(row.spec, Origin::Client(&client.info), client.caller.db, args);
+    }
+}
+
+/// Sees to what a read met.
+#[cold]
+fn see_to_all(row: RowRef, mut stores: WriteStores<'_>, caller: &Caller, args: &Args<'_>, met: Met) {
+    stores.for_each(|store| store.actor = caller.client_id);
+    match met {
+        Met::Nothing => {}
+        Met::Walked => stores.for_each(|store| store.expire_walked(caller.db)),
+        _ => for_keys(row, args, |at, key| see_to(stores.of(key.hash), caller.db, key, met, args, at)),
     }
 }
 
 /// Hands the keys of a command to `f`, with the indexes of their arguments.
 #[cold]
-fn for_keys(row: RowRef, args: &Args<'_>, mut f: impl FnMut(usize, Key<'_>)) {
+pub(super) fn for_keys(row: RowRef, args: &Args<'_>, mut f: impl FnMut(usize, Key<'_>)) {
     row.spec.for_each_key(args.count(), |at| args.get(at), |index| f(index, Key::new(args.get(index))));
 }
 
-/// Deletes what a read met of a key whose time has come, as Redis deletes it. `at` is the key's argument.
-fn clear(store: &mut Store, db: u32, key: Key<'_>, met: Met, args: &Args<'_>, at: usize) {
+/// Deletes what a read met of a key whose time has come, as Redis deletes it, and notes a key that is not there. `at` is
+/// the key's argument.
+fn see_to(store: &mut Store, db: u32, key: Key<'_>, met: Met, args: &Args<'_>, at: usize) {
+    if met == Met::Key {
+        store.clear_due(db, key);
+    }
+    // A key that goes with its last part was there.
+    if store.listens & listen::MISSES != 0 {
+        store.note_miss(db, key);
+    }
     match met {
-        Met::Nothing | Met::Walked => {}
-        Met::Key => store.clear_due(db, key),
+        Met::Nothing | Met::Missing | Met::Walked | Met::Key => {}
         Met::NamedParts => hash::clear_due(store, db, key, (at + 1..args.count()).map(|at| args.get(at))),
         Met::Parts => {
             store.expire_parts(db, key, PARTS_STEP);

@@ -9,10 +9,52 @@
 use super::Shared;
 use super::cell::Holder;
 use super::plan::ShardSet;
+use crate::cmd::cx::Held;
 use crate::store::Store;
 
 /// Rounds after which a connection keeps lower shards while it waits.
 const PATIENT_ROUNDS: u32 = 16;
+
+/// The stores of shards that are held, by shard.
+pub struct Stores<'a>(Vec<Option<Holder<'a, Store>>>);
+
+impl<'a> Stores<'a> {
+    /// Of what [`acquire`] took of `set`, on a server of `shards` shards.
+    pub fn new(held: Vec<Holder<'a, Store>>, set: &ShardSet, shards: usize) -> Stores<'a> {
+        let mut stores: Vec<Option<Holder<'a, Store>>> = (0..shards).map(|_| None).collect();
+        for (holder, shard) in held.into_iter().zip(set) {
+            stores[usize::from(*shard)] = Some(holder);
+        }
+        Stores(stores)
+    }
+}
+
+impl<'a> Stores<'a> {
+    /// Of shards whose holds [`Stores::pass_on`] left behind.
+    pub fn adopt(shared: &'a Shared, set: &ShardSet) -> Stores<'a> {
+        let held = set.iter().map(|shard| shared.cells[usize::from(*shard)].adopt()).collect();
+        Stores::new(held, set, shared.shards())
+    }
+
+    /// Leaves the shards held, for whoever adopts them.
+    pub fn pass_on(self) {
+        self.0.into_iter().flatten().for_each(Holder::pass_on);
+    }
+}
+
+impl Held for Stores<'_> {
+    fn shards(&self) -> usize {
+        self.0.len()
+    }
+
+    fn get(&self, shard: usize) -> Option<&Store> {
+        self.0[shard].as_deref()
+    }
+
+    fn get_mut(&mut self, shard: usize) -> Option<&mut Store> {
+        self.0[shard].as_deref_mut()
+    }
+}
 
 /// What a connection that wants several shards has so far.
 #[derive(Default)]

@@ -12,52 +12,15 @@ use std::task::Waker;
 use super::Shared;
 use super::cell::Owner;
 use super::exec::Door;
+pub use super::mailbox::{Event, Mailbox};
 use super::mesh::Mesh;
 use super::msg::{Control, Group, Message, Token};
+use super::watch::Watch;
 use crate::cmd::table::table;
 use crate::host::Counters;
-use crate::store::{Now, Store};
-
-/// What reaches a waiting connection.
-pub enum Event {
-    /// Replies of a group.
-    Done(Box<Group>),
-    /// A shard is held for it.
-    Granted(usize),
-    /// Try again (the shard's data is free, a pause may be over).
-    Rung,
-}
-
-/// A connection's letter box.
-#[derive(Default)]
-pub struct Mailbox {
-    events: RefCell<Vec<Event>>,
-    waker: RefCell<Option<Waker>>,
-}
-
-impl Mailbox {
-    fn put(&self, event: Event) {
-        self.events.borrow_mut().push(event);
-        if let Some(waker) = self.waker.borrow_mut().take() {
-            waker.wake();
-        }
-    }
-
-    /// Takes the next event.
-    pub fn take(&self) -> Option<Event> {
-        let mut events = self.events.borrow_mut();
-        if events.is_empty() { None } else { Some(events.remove(0)) }
-    }
-
-    /// Whether something is there; else `waker` is woken when something comes.
-    pub fn poll(&self, waker: &Waker) -> bool {
-        if !self.events.borrow().is_empty() {
-            return true;
-        }
-        *self.waker.borrow_mut() = Some(waker.clone());
-        false
-    }
-}
+use crate::host::mail::{Address, Letter, Mail};
+use crate::store::{Now, Store, Uses};
+use crate::wire::Key;
 
 struct Seat {
     generation: u32,
@@ -72,6 +35,8 @@ pub struct Local {
     pub shared: Arc<Shared>,
     /// This shard's counters.
     pub counters: Arc<Counters>,
+    /// What of the settings every command needs.
+    pub watch: Watch,
     mesh: Mesh,
     seats: RefCell<Vec<Seat>>,
     free_seats: RefCell<Vec<u32>>,
@@ -82,6 +47,8 @@ pub struct Local {
     paused: RefCell<Vec<Token>>,
     /// Holds of this shard's data that were asked for.
     wanted: RefCell<VecDeque<(usize, Token)>>,
+    /// Keys at which those who wait shall be looked at again.
+    looks: RefCell<VecDeque<(u32, Box<[u8]>)>>,
     /// Groups of other shards that wait for the data.
     backlog: RefCell<VecDeque<Box<Group>>>,
     /// Groups to use again. Boxed, because they travel boxed.
@@ -92,6 +59,8 @@ pub struct Local {
     pump: RefCell<Option<Waker>>,
     pump_awake: StdCell<bool>,
     turn: StdCell<usize>,
+    /// A command that holds this thread's data was set aside. (With one shard the latch does not say so.)
+    is_aside: StdCell<bool>,
     /// Replies on their way to sockets.
     writing: StdCell<usize>,
 }
@@ -116,6 +85,7 @@ impl Local {
         Local {
             id,
             counters: shared.host.counters[id].clone(),
+            watch: Watch::new(),
             mesh: Mesh::new(shared.shards()),
             shared,
             seats: RefCell::default(),
@@ -123,12 +93,14 @@ impl Local {
             ringing: RefCell::default(),
             paused: RefCell::default(),
             wanted: RefCell::default(),
+            looks: RefCell::default(),
             backlog: RefCell::default(),
             pool: RefCell::default(),
             controls,
             pump: RefCell::default(),
             pump_awake: StdCell::new(false),
             turn: StdCell::new(0),
+            is_aside: StdCell::new(false),
             writing: StdCell::new(0),
         }
     }
@@ -136,12 +108,27 @@ impl Local {
     /// The door to handlers at the time `now`.
     #[inline]
     pub fn door(&self, now: Now) -> Door<'_> {
-        Door::new(&self.shared.host, &self.counters, now)
+        Door::new(self, now)
+    }
+
+    /// Notes that a command that holds this thread's data was set aside, or is done.
+    pub fn set_aside(&self, is_aside: bool) {
+        if self.is_aside.replace(is_aside) && !is_aside {
+            self.wake_pump();
+        }
+    }
+
+    /// The door to handlers at this moment, for what needs no data.
+    pub fn door_now(&self) -> Door<'_> {
+        self.door(Now::read(Uses::default()))
     }
 
     /// Goes in to this shard's data, with the clock read and the settings in force.
     #[inline]
     pub fn enter(&self) -> Option<Owner<'_, Store>> {
+        if self.is_aside.get() {
+            return None;
+        }
         let mut store = self.shared.cells[self.id].enter()?;
         store.now.advance();
         self.heed_settings(&mut store);
@@ -152,6 +139,7 @@ impl Local {
     /// that may have changed settings.
     #[inline]
     pub fn heed_settings(&self, store: &mut Store) {
+        self.watch.heed_settings(&self.shared.host);
         if store.settings_version != self.shared.host.settings_version() {
             store.refresh_settings(&self.shared.host);
             self.shared.set_in_place(&store.settings);
@@ -211,7 +199,53 @@ impl Local {
         match event {
             Event::Granted(shard) => drop(self.shared.cells[shard].adopt()),
             Event::Done(group) => self.recycle(group),
-            Event::Rung => {}
+            Event::Rung | Event::Letter(_) => {}
+        }
+    }
+
+    /// Has those who wait at a key looked at again, by the shard that has it.
+    pub fn look(&self, shard: usize, db: u32, key: &[u8]) {
+        if shard == self.id {
+            self.looks.borrow_mut().push_back((db, key.into()));
+            return self.wake_pump();
+        }
+        self.mesh.send(&self.shared, self.id, shard, Message::Look { db, key: key.into() });
+    }
+
+    /// Sends a letter.
+    pub fn send_letter(&self, Address { shard, token }: Address, letter: Letter) {
+        let to = usize::from(shard);
+        if to == self.id {
+            self.hand_out(token, letter);
+        } else {
+            self.mesh.send(&self.shared, self.id, to, Message::Letter { token, letter });
+        }
+    }
+
+    fn hand_out(&self, token: Token, letter: Letter) {
+        let Letter::Published(message) = letter else { return self.deliver(token, Event::Letter(letter)) };
+        let seats = self.seats.borrow();
+        self.shared.host.hub.for_each_receiver(&message, self.id, |token| {
+            let seat = seats.get(token.slot as usize).filter(|seat| seat.generation == token.generation);
+            if let Some(mailbox) = seat.and_then(|seat| seat.mailbox.as_ref()) {
+                mailbox.put_push(message.push());
+            }
+        });
+    }
+
+    /// Takes in what other shards have sent, ahead of the pump: whoever listens hears what happened before the command
+    /// that it sent.
+    pub fn take_arrivals(&self) {
+        if self.mesh.has_arrivals() {
+            self.mesh.receive(self.turn.get(), |message| self.receive(message));
+        }
+    }
+
+    /// Sends letters.
+    #[cold]
+    pub fn send_mail(&self, mail: &mut Mail) {
+        for (address, letter) in mail.drain(..) {
+            self.send_letter(address, letter);
         }
     }
 
@@ -224,6 +258,13 @@ impl Local {
     /// The connection is rung at the next tick.
     pub fn ring_at_tick(&self, token: Token) {
         self.paused.borrow_mut().push(token);
+    }
+
+    /// The connection with this mailbox is rung at the next tick, once however often this is asked.
+    pub fn ring_once_at_tick(&self, token: Token, mailbox: &Mailbox) {
+        if !mailbox.expect_ring() {
+            self.ring_at_tick(token);
+        }
     }
 
     /// Rings everybody who waits to try again, for a pause to end too.
@@ -258,7 +299,7 @@ impl Local {
     /// Sends a group to the shard that owns its keys.
     pub fn post(&self, to: usize, mut group: Box<Group>) {
         group.to = to;
-        self.counters.mesh_commands.add(group.commands.len() as u64);
+        self.counters.mesh_commands.add(group.queued.commands.len() as u64);
         self.mesh.send(&self.shared, self.id, to, Message::Work(group));
     }
 
@@ -337,13 +378,18 @@ impl Local {
             Message::Done(group) => self.deliver(group.token, Event::Done(group)),
             Message::WantHold { from, token } => self.wanted.borrow_mut().push_back((from, token)),
             Message::Granted { shard, token } => self.deliver(token, Event::Granted(shard)),
+            Message::Look { db, key } => self.looks.borrow_mut().push_back((db, key)),
+            Message::Letter { token, letter } => self.hand_out(token, letter),
         }
     }
 
     /// Runs the groups that other shards sent, and rings who waits for the data. Rung again by the latch when
     /// somebody holds it.
     fn work(&self) {
-        if self.backlog.borrow().is_empty() && self.ringing.borrow().is_empty() {
+        if self.backlog.borrow().is_empty()
+            && self.ringing.borrow().is_empty()
+            && self.looks.borrow().is_empty()
+        {
             return;
         }
         let Some(mut store) = self.enter().or_else(|| self.enter_after_wait()) else { return };
@@ -352,6 +398,10 @@ impl Local {
             self.run_group(&mut store, &mut group);
             self.mesh.send(&self.shared, self.id, group.from, Message::Done(group));
         }
+        for (db, key) in self.looks.take() {
+            store.look_at(db, Key::new(&key));
+        }
+        self.door(store.now).spread_one(&mut store);
         drop(store);
         self.ring(&self.ringing);
     }
@@ -363,11 +413,12 @@ impl Local {
     fn run_group(&self, store: &mut Store, group: &mut Group) {
         let door = self.door(store.now);
         let mut out = std::mem::take(&mut group.out);
-        for index in 0..group.commands.len() {
-            let posted = group.commands[index];
+        for index in 0..group.queued.commands.len() {
+            let posted = group.queued.commands[index];
             out.protocol = posted.caller.protocol;
             let row = table().row(posted.row);
-            door.on_one(row, store, &posted.caller, &mut group.args(posted), &mut out);
+            let wait = door.on_one(row, store, &posted.caller, &mut group.queued.args(posted), &mut out);
+            debug_assert!(wait.is_none(), "what may wait is not posted");
             group.ends.push(out.buf.len() as u32);
         }
         group.out = out;

@@ -1,16 +1,8 @@
 //! What shards say to each other. A closed list.
-use crate::base::hash::KeyHash;
-use crate::cmd::cx::Caller;
-use crate::wire::{Args, Out, Span};
-
-/// A connection of the sending shard; stale tokens reach nobody.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Token {
-    /// Place in the shard's list of connections.
-    pub slot: u32,
-    /// How often the place was used before.
-    pub generation: u32,
-}
+use crate::host::mail::Letter;
+pub use crate::host::mail::Token;
+use crate::host::queued::Queued;
+use crate::wire::Out;
 
 /// Over the rings.
 pub enum Message {
@@ -24,6 +16,20 @@ pub enum Message {
         from: usize,
         /// The connection.
         token: Token,
+    },
+    /// Those who wait at a key of the receiver shall be looked at again.
+    Look {
+        /// Its database.
+        db: u32,
+        /// The key.
+        key: Box<[u8]>,
+    },
+    /// A letter to a connection of the receiver.
+    Letter {
+        /// The connection.
+        token: Token,
+        /// What it says.
+        letter: Letter,
     },
     /// `shard` is held for the connection; it must adopt the hold.
     Granted {
@@ -44,20 +50,6 @@ pub enum Control {
     Stop,
 }
 
-/// One command of a group.
-#[derive(Clone, Copy)]
-pub struct Posted {
-    /// Row of the command table.
-    pub row: u32,
-    first: u32,
-    count: u32,
-    /// Where the cursor stands: behind the subcommand, if there is one.
-    at: u32,
-    known: (u32, KeyHash),
-    /// Who asks.
-    pub caller: Caller,
-}
-
 /// Commands of one connection for one other shard, and their replies. Travels there and back by value.
 #[derive(Default)]
 pub struct Group {
@@ -67,10 +59,8 @@ pub struct Group {
     pub from: usize,
     /// Shard that runs it.
     pub to: usize,
-    bytes: Vec<u8>,
-    spans: Vec<Span>,
     /// The commands.
-    pub commands: Vec<Posted>,
+    pub queued: Queued,
     /// Replies, one after the other.
     pub out: Out,
     /// Where each reply ends in `out`.
@@ -80,31 +70,9 @@ pub struct Group {
 impl Group {
     /// Forgets everything but the buffers.
     pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.spans.clear();
-        self.commands.clear();
+        self.queued.clear();
         self.out.buf.clear();
         self.ends.clear();
-    }
-
-    /// Copies a command in.
-    pub fn push(&mut self, row: u32, args: &Args<'_>, known: (u32, KeyHash), caller: Caller) {
-        let (buf, spans) = args.parts();
-        let first = self.spans.len() as u32;
-        for span in spans {
-            self.spans.push(Span { at: self.bytes.len() as u32, len: span.len });
-            self.bytes.extend_from_slice(span.of(buf));
-        }
-        let (count, at) = (spans.len() as u32, args.position() as u32);
-        self.commands.push(Posted { row, first, count, at, known, caller });
-    }
-
-    /// The arguments of a command.
-    pub fn args(&self, posted: Posted) -> Args<'_> {
-        let spans = &self.spans[posted.first as usize..(posted.first + posted.count) as usize];
-        let mut args = Args::new(&self.bytes, spans, posted.known);
-        args.seek(posted.at as usize);
-        args
     }
 
     /// Reply `n`.
@@ -115,6 +83,6 @@ impl Group {
 
     /// Heap bytes that its buffers keep.
     pub fn capacity(&self) -> usize {
-        self.bytes.capacity() + self.out.buf.capacity()
+        self.queued.capacity() + self.out.buf.capacity()
     }
 }

@@ -2,8 +2,10 @@
 use smallvec::SmallVec;
 
 use crate::base::hash::KeyHash;
+use crate::cmd::cx::Client;
 use crate::cmd::generic::shard_of_cursor;
 use crate::cmd::spec::{Route, Spec};
+use crate::cmd::table::table;
 use crate::wire::Args;
 
 /// Shards in ascending order, each once.
@@ -31,7 +33,7 @@ pub fn plan(spec: &Spec, args: &Args<'_>, known: (u32, KeyHash), shards: usize, 
 
 fn among_several(spec: &Spec, args: &Args<'_>, known: (u32, KeyHash), shards: usize, own: usize) -> Plan {
     match spec.route {
-        Route::Here => Plan::Local,
+        Route::Here | Route::Transaction => Plan::Local,
         Route::All => all(shards),
         Route::Cursor => {
             let first = shard_of_cursor(args.get(1), shards) as u16;
@@ -40,6 +42,43 @@ fn among_several(spec: &Spec, args: &Args<'_>, known: (u32, KeyHash), shards: us
         Route::Patterns if (2..args.count()).any(|at| args.get(at).contains(&b'*')) => all(shards),
         Route::Keys | Route::Patterns => by_keys(spec, args, known, shards, own),
     }
+}
+
+fn add(set: &mut ShardSet, shard: usize) {
+    if !set.contains(&(shard as u16)) {
+        set.push(shard as u16);
+    }
+}
+
+/// Adds the shards whose data a command needs, in no order.
+fn add_needed(set: &mut ShardSet, spec: &Spec, args: &Args<'_>, shards: usize) {
+    // As seen from a shard that does not exist, nothing is local but what needs no data.
+    match plan(spec, args, (0, KeyHash::from_bits(0)), shards, usize::MAX) {
+        Plan::Local => {}
+        Plan::Foreign(shard) => add(set, shard),
+        Plan::Several(several) => several.iter().for_each(|shard| add(set, usize::from(*shard))),
+    }
+}
+
+/// The shards that a command, which needs the connection and data at once, runs on.
+pub fn plan_whole(spec: &Spec, args: &Args<'_>, client: &Client, shards: usize) -> ShardSet {
+    let mut set = ShardSet::new();
+    if shards == 1 {
+        set.push(0);
+        return set;
+    }
+    add_needed(&mut set, spec, args, shards);
+    if spec.route == Route::Transaction {
+        if let Some(multi) = &client.multi {
+            for command in &multi.queued.commands {
+                add_needed(&mut set, table().row(command.row).spec, &multi.queued.args(*command), shards);
+            }
+        }
+        let watched = client.watched.iter().flat_map(|watched| watched.hashes());
+        watched.for_each(|hash| add(&mut set, hash.shard(shards)));
+    }
+    set.sort_unstable();
+    set
 }
 
 fn all(shards: usize) -> Plan {
@@ -57,10 +96,7 @@ fn by_keys(spec: &Spec, args: &Args<'_>, known: (u32, KeyHash), shards: usize, o
         |at| args.get(at),
         |index| {
             let hash = if index as u32 == known.0 { known.1 } else { KeyHash::of(args.get(index)) };
-            let shard = hash.shard(shards) as u16;
-            if !set.contains(&shard) {
-                set.push(shard);
-            }
+            add(&mut set, hash.shard(shards));
         },
     );
     match set.len() {

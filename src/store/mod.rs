@@ -5,13 +5,23 @@
 pub mod db;
 pub mod edit;
 mod expire;
+mod keyed;
+pub mod news;
 mod now;
+mod track;
+pub mod wait;
+pub mod watch;
 
 use std::sync::Arc;
 
 use db::Db;
 pub use expire::PARTS_STEP;
+use keyed::Keyed;
+use news::{Event, News, listen};
 pub use now::{Now, Uses};
+use track::Tracked;
+use wait::Waiter;
+use watch::Watch;
 
 use crate::config::{P, Settings};
 use crate::ds::raw::block::{Block, Value};
@@ -26,10 +36,16 @@ const LAZY_PARTS_MIN: usize = 64;
 /// What a change did to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The value was made or replaced or edited.
+    /// The key was made, or was put in whole in the place of another.
+    Made,
+    /// The value was replaced or edited.
     Written,
     /// The key was deleted by a command.
     Deleted,
+    /// The key was taken out, to be put elsewhere.
+    Taken,
+    /// The value was edited until nothing was left, so the key went.
+    Emptied,
     /// Only the deadline changed.
     Deadline,
     /// The key was deleted because its deadline had come.
@@ -53,6 +69,19 @@ pub struct Store {
     pub active_expiry: bool,
     /// Where large things are freed; without it they are freed on the spot.
     pub lazy_free: Option<Arc<LazyFree>>,
+    /// Who wants to hear of changes: bits of [`news::listen`].
+    pub listens: u32,
+    /// The events that a change by the running command stands for, in their order.
+    pub events: &'static [Event],
+    /// Whose command runs: the client's number; 0: nobody's.
+    pub actor: u64,
+    /// There is something in `news`.
+    pub has_news: bool,
+    /// What others shall hear when the running command is done.
+    pub news: News,
+    watches: Keyed<Watch>,
+    waiters: Keyed<Arc<Waiter>>,
+    tracked: Tracked,
     expiry: expire::Progress,
 }
 
@@ -60,7 +89,7 @@ impl Store {
     /// An empty shard with `settings.databases` databases.
     pub fn new(settings: Arc<Settings>, counters: Arc<Counters>) -> Store {
         let databases = settings.int(P::DATABASES) as usize;
-        Store {
+        let mut store = Store {
             dbs: (0..databases).map(|_| None).collect(),
             now: Now::read(Uses::under(&settings)),
             settings,
@@ -68,8 +97,18 @@ impl Store {
             counters,
             active_expiry: true,
             lazy_free: None,
+            listens: 0,
+            events: &[],
+            actor: 0,
+            has_news: false,
+            news: News::default(),
+            watches: Keyed::default(),
+            waiters: Keyed::default(),
+            tracked: Tracked::default(),
             expiry: expire::Progress::default(),
-        }
+        };
+        store.heed_events();
+        store
     }
 
     /// Takes over the settings in force.
@@ -78,6 +117,11 @@ impl Store {
         self.settings_version = host.settings_version();
         self.settings = host.settings();
         self.now.uses = Uses::under(&self.settings);
+        self.heed_events();
+        self.listens &= !listen::BROADCASTS;
+        if host.trackers.broadcasts() {
+            self.listens |= listen::BROADCASTS;
+        }
     }
 
     /// Number of databases.
@@ -119,12 +163,19 @@ impl Store {
 
     /// Exchanges two databases.
     pub fn swap(&mut self, a: u32, b: u32) {
+        if self.listens != 0 {
+            self.note_swap(a, b);
+        }
         self.dbs.swap(a as usize, b as usize);
         self.counters.dirty.add(1);
     }
 
     /// Empties one database and has it freed in the background; returns how many keys it had.
     pub fn flush_db(&mut self, index: u32) -> usize {
+        if self.listens != 0 {
+            self.note_flush(index);
+        }
+        self.note_all_stale();
         let Some(db) = self.dbs[index as usize].take() else { return 0 };
         let keys = db.table.len();
         self.counters.dirty.add(keys as u64);
@@ -159,11 +210,14 @@ impl Store {
 
     /// [`Store::settle`] for a change of `changes` parts of a value.
     #[inline]
-    fn settle_many(&mut self, _db: u32, _key: Key<'_>, effect: Effect, changes: u64) {
+    fn settle_many(&mut self, db: u32, key: Key<'_>, effect: Effect, changes: u64) {
+        if self.listens != 0 {
+            self.note_change(db, key, effect);
+        }
         match effect {
             Effect::Expired => self.counters.expired_keys.add(1),
             Effect::PartsExpired => self.counters.expired_subkeys.add(changes),
-            Effect::Written | Effect::Deleted | Effect::Deadline => self.counters.dirty.add(changes),
+            _ => self.counters.dirty.add(changes),
         }
     }
 }

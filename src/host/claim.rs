@@ -1,0 +1,80 @@
+//! The right to end a wait. Whoever wants to serve a waiting client, or to end its wait otherwise, claims it first.
+//!
+//! Must stay true: of all who try at once only one succeeds, so a client is served exactly once.
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// How a wait stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Stand {
+    /// Nobody has claimed it.
+    Waiting = 0,
+    /// Somebody tries to serve it.
+    Claimed = 1,
+    /// It was served, or its client is gone.
+    Over = 2,
+    /// It ended as if its time were up.
+    TimedOut = 3,
+    /// It ended with an error, because another client wanted that.
+    Unblocked = 4,
+}
+
+/// A wait, as far as those who want to end it must know.
+#[derive(Debug, Default)]
+pub struct Claim(AtomicU8);
+
+impl Claim {
+    /// How it stands.
+    pub fn stand(&self) -> Stand {
+        match self.0.load(Ordering::Acquire) {
+            0 => Stand::Waiting,
+            1 => Stand::Claimed,
+            3 => Stand::TimedOut,
+            4 => Stand::Unblocked,
+            _ => Stand::Over,
+        }
+    }
+
+    /// Takes the right to serve it. `false`: somebody else has it, or it is over.
+    pub fn claim(&self) -> bool {
+        self.change(Stand::Claimed)
+    }
+
+    /// Ends it at once. `false`: it is claimed, or over.
+    pub fn end(&self, how: Stand) -> bool {
+        self.change(how)
+    }
+
+    /// Gives the claim back: there was nothing to serve it with.
+    pub fn release(&self) {
+        self.0.store(Stand::Waiting as u8, Ordering::Release);
+    }
+
+    /// Ends it; the caller has claimed it.
+    pub fn finish(&self) {
+        self.0.store(Stand::Over as u8, Ordering::Release);
+    }
+
+    fn change(&self, to: Stand) -> bool {
+        let waiting = Stand::Waiting as u8;
+        self.0.compare_exchange(waiting, to as u8, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_claim_succeeds() {
+        let claim = Claim::default();
+        assert!(claim.claim() && !claim.claim() && !claim.end(Stand::TimedOut));
+        claim.release();
+        assert!(claim.end(Stand::Unblocked) && !claim.claim());
+        assert_eq!(claim.stand(), Stand::Unblocked);
+        let served = Claim::default();
+        assert!(served.claim());
+        served.finish();
+        assert_eq!((served.stand(), served.claim()), (Stand::Over, false));
+    }
+}
