@@ -6,6 +6,7 @@
 mod claim;
 mod clients;
 mod counters;
+mod cycle_clock;
 mod gauges;
 mod histogram;
 mod latency;
@@ -31,7 +32,7 @@ pub use lazy::LazyFree;
 
 use crate::base::{clock, rng::Rng};
 use crate::config::{P, Settings};
-use crate::rt::sys::cycles;
+use cycle_clock::CycleClock;
 use mail::Address;
 use slow_log::SlowLog;
 
@@ -79,7 +80,7 @@ pub struct Host {
     pub latency: LatencyEvents,
     /// Connections that watch every command. A gate bit is up while there are some; it changes under this lock.
     pub monitors: Mutex<Vec<Address>>,
-    started_cycles: u64,
+    cycle_clock: CycleClock,
 }
 
 /// What `Host::new` must be told.
@@ -124,7 +125,7 @@ impl Host {
             slow_log: SlowLog::default(),
             latency: LatencyEvents::default(),
             monitors: Mutex::default(),
-            started_cycles: cycles(),
+            cycle_clock: CycleClock::start(),
         }
     }
 
@@ -153,8 +154,7 @@ impl Host {
 
     /// Cycles of the time stamp counter in a microsecond, measured since the start.
     pub fn cycles_per_us(&self) -> f64 {
-        let elapsed_us = (self.started.elapsed().as_secs_f64() * 1e6).max(1.0);
-        (cycles().wrapping_sub(self.started_cycles) as f64 / elapsed_us).max(1.0)
+        self.cycle_clock.per_us()
     }
 
     /// Number of shards.
