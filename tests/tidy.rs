@@ -17,6 +17,7 @@ const FLOORS: &[&[&str]] = &[
     &["rdb"],
     &["cmd"],
     &["shard"],
+    &["pubsub"],
     &["obs", "admin"],
     &["conn"],
     &["server"],

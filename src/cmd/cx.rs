@@ -10,12 +10,13 @@ use crate::base::hash::KeyHash;
 use crate::config::{P, Settings};
 use crate::ds::object::Kind;
 use crate::ds::raw::block::{BlockMut, BlockRef, NewValue, Payload};
+use crate::host::hub::{self, Subscriptions};
 use crate::host::mail::Mail;
 pub use crate::host::queued::Caller;
 use crate::host::{ClientInfo, Counters, Host, mark};
 use crate::store::db::{Found, Next, Ttl};
 use crate::store::edit::Editor;
-use crate::store::news::Event;
+use crate::store::news::{Event, listen};
 use crate::store::{Now, Store};
 use crate::wire::{Args, Error, Key, Out, Protocol};
 
@@ -118,12 +119,14 @@ pub fn string_of(block: BlockRef<'_>) -> Result<Payload<'_>, Error> {
     block.string().ok_or(Error::WrongType)
 }
 
-/// What a read met whose time has come, so that its owner clears it away.
+/// What a read met that its owner must see to: what has come to its time, and is cleared away, or is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Met {
     /// Nothing.
     #[default]
     Nothing,
+    /// The absence of a key, where somebody wants to hear of that. What else is met comes before it.
+    Missing,
     /// A key.
     Key,
     /// Parts of the key's value that the arguments behind it name.
@@ -255,6 +258,12 @@ impl<'a> ReadCx<'a> {
     pub fn look(&self, key: Key<'_>) -> Option<BlockRef<'a>> {
         let found = self.peek(key);
         count_lookup(found, self.counters);
+        if found.is_none()
+            && self.store(key.hash).listens & listen::MISSES != 0
+            && self.met.get() == Met::Nothing
+        {
+            self.met.set(Met::Missing);
+        }
         found
     }
 
@@ -279,12 +288,12 @@ impl<'a> WriteCx<'a> {
         host: &'a Host,
         counters: &'a Counters,
         now: Now,
-        event: Option<&'static Event>,
+        events: &'static [Event],
     ) -> WriteCx<'a> {
         let now = now.with_no_touch(caller.no_touch);
         stores.for_each(|store| {
             store.now.no_touch = now.no_touch;
-            store.event = event;
+            store.events = events;
         });
         WriteCx { stores, caller, host, counters, now, wait: None }
     }
@@ -344,6 +353,17 @@ impl<'a> WriteCx<'a> {
         prefetch(keys, self.caller.db, |hash| self.shared_store(hash));
     }
 
+    /// Names the events that the changes from now on stand for, instead of those of the row.
+    pub fn stands_for(&mut self, events: &'static [Event]) {
+        self.for_all(|store| store.events = events);
+    }
+
+    /// Notes an event of a key beside those that follow from its changes.
+    pub fn note_event(&mut self, key: Key<'_>, event: Event) {
+        let db = self.caller.db;
+        self.store(key.hash).note_event(db, key, event);
+    }
+
     /// Makes or replaces a key.
     #[inline]
     pub fn put(&mut self, key: Key<'_>, value: NewValue<'_>, ttl: Ttl, marks: u32) {
@@ -401,7 +421,10 @@ impl<'a> WriteCx<'a> {
 
     /// The live key as a read finds it: counts a hit or miss, marks the use.
     pub fn find_counted(&mut self, key: Key<'_>) -> Option<BlockRef<'_>> {
-        let counters = self.counters;
+        let (counters, db) = (self.counters, self.caller.db);
+        if self.store(key.hash).listens & listen::MISSES != 0 && self.find(key).is_none() {
+            self.store(key.hash).note_miss(db, key);
+        }
         let found = self.find_used(key);
         count_lookup(found, counters);
         found
@@ -462,6 +485,8 @@ pub struct Client {
     pub watched: Option<Box<Watched>>,
     /// Letters that the last command left, to any connection.
     pub mail: Mail,
+    /// What it is subscribed to.
+    pub subscriptions: Subscriptions,
 }
 
 impl Client {
@@ -473,6 +498,7 @@ impl Client {
             mail: Mail::new(),
             multi: None,
             watched: None,
+            subscriptions: Subscriptions::default(),
             caller: Caller { local, client_id: info.id, ..Caller::default() },
             gates: gate::ALWAYS,
             reply_mode: ReplyMode::On,
@@ -506,6 +532,22 @@ impl Client {
     pub fn set_protocol(&mut self, protocol: Protocol) {
         self.caller.protocol = protocol;
         self.info.resp.store(if protocol == Protocol::Resp3 { 3 } else { 2 }, Ordering::Relaxed);
+        self.note_subscriptions();
+    }
+
+    /// After a change of its subscriptions or of its protocol: the gate bits and the numbers that others see.
+    pub fn note_subscriptions(&mut self) {
+        self.gates &= !(gate::SUBSCRIBED | gate::SUBSCRIBER);
+        if !self.subscriptions.is_empty() {
+            self.gates |= gate::SUBSCRIBED;
+            if self.caller.protocol == Protocol::Resp2 {
+                self.gates |= gate::SUBSCRIBER;
+            }
+        }
+        for kind in hub::Kind::ALL {
+            let count = self.subscriptions.count(kind) as u32;
+            self.info.subscriptions[kind as usize].store(count, Ordering::Relaxed);
+        }
     }
 }
 

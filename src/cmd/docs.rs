@@ -397,6 +397,7 @@ fn kind_of(name: &str) -> ArgKind {
 /// Whether argument `at` is a key of `part`, as far as that is certain from the front.
 fn has_place(part: &KeyPart, at: i32) -> bool {
     match (part.begin, part.find) {
+        _ if !part.has_keys() => false,
         (Begin::At(first), Find::Range { last, step, .. }) => {
             first == at || (first..=first + last).contains(&at) && (at - first) % step == 0
         }

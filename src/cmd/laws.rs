@@ -55,7 +55,8 @@ fn check_keys(spec: &Spec, demand: &mut impl FnMut(bool, &str)) {
     demand(!(write && read_only), "a write is not read only");
     let least = spec.arity.unsigned_abs() as usize;
     let first = if spec.name.contains('|') { 2 } else { 1 };
-    for part in spec.keys {
+    let keys = || spec.keys.iter().filter(|part| part.has_keys());
+    for part in keys() {
         if let Begin::At(at) | Begin::Word(_, at) | Begin::Option(_, at, _) = part.begin {
             demand(at >= first || at < 0, "keys stand behind the name");
         }
@@ -63,7 +64,7 @@ fn check_keys(spec: &Spec, demand: &mut impl FnMut(bool, &str)) {
         let words: Vec<&str> = part.flags.split(' ').collect();
         demand(["RO", "RW", "OW", "RM"].contains(&words[0]), "key flags begin with the access");
     }
-    if !spec.keys.is_empty() && spec.flags & flag::NO_MANDATORY_KEYS == 0 {
+    if keys().next().is_some() && spec.flags & flag::NO_MANDATORY_KEYS == 0 {
         let mut found = 0;
         // The shortest call names one key where it says how many there are.
         let words = shortest_call(spec.syntax);

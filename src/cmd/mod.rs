@@ -3,6 +3,8 @@ pub mod bitmap;
 pub mod cx;
 pub mod docs;
 mod element;
+#[cfg(test)]
+mod event_tests;
 pub mod generic;
 pub mod geo;
 pub mod hash;

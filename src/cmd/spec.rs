@@ -66,6 +66,8 @@ pub mod gate {
     pub const BUSY: u32 = 256;
     /// Letters may come at any time: subscribed, tracking or monitoring. No row keeps it.
     pub const LISTENER: u32 = 512;
+    /// Subscribed to something, under any protocol. No row keeps it.
+    pub const SUBSCRIBED: u32 = 1024;
 }
 
 /// Flag bits, by the names of COMMAND INFO.
@@ -107,8 +109,16 @@ pub mod flag {
     pub const NO_MANDATORY_KEYS: u32 = 1 << 15;
     /// May wait for others to write.
     pub const BLOCKING: u32 = 1 << 17;
+    /// Runs scripts, so it may take long.
+    pub const RUNS_SCRIPTS: u32 = 1 << 19;
     /// Runs at once inside MULTI.
     pub const UNQUEUED: u32 = 1 << 18;
+    /// About channels.
+    pub const PUBSUB: u32 = 1 << 24;
+    /// Allowed to clients that are subscribed under RESP2.
+    pub const SUBSCRIBERS: u32 = 1 << 25;
+    /// Its answers are pushes, which CLIENT REPLY does not hold back.
+    pub const PUSHES: u32 = 1 << 26;
     /// The promise that no connection-only handling exists: runs at once when no gate bit it keeps is in force.
     pub const NO_INTERCEPT: u32 = 1 << 31;
 
@@ -118,6 +128,7 @@ pub mod flag {
         (READONLY, "readonly"),
         (DENYOOM, "denyoom"),
         (ADMIN, "admin"),
+        (PUBSUB, "pubsub"),
         (NOSCRIPT, "noscript"),
         (BLOCKING, "blocking"),
         (LOADING, "loading"),
@@ -158,6 +169,8 @@ pub enum Group {
     Stream,
     /// Several commands as a whole.
     Transactions,
+    /// Channels.
+    PubSub,
     /// The connection.
     Connection,
     /// The process.
@@ -181,6 +194,7 @@ impl Group {
             Group::SortedSet => "sorted-set",
             Group::Stream => "stream",
             Group::Transactions => "transactions",
+            Group::PubSub => "pubsub",
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Scripting => "scripting",
@@ -201,7 +215,7 @@ impl Group {
             Group::Stream => "stream",
             Group::Transactions => "transaction",
             Group::Connection => "connection",
-            Group::Server => "",
+            Group::Server | Group::PubSub => "",
             Group::Scripting => "scripting",
         }
     }
@@ -278,6 +292,9 @@ pub enum Find {
     Count,
 }
 
+/// The flags of a part that finds no keys.
+const NOT_KEYS: &str = "not_key";
+
 impl KeyPart {
     /// Argument index of the first key, where that is the same in every call.
     pub const fn first(&self) -> Option<u32> {
@@ -286,6 +303,12 @@ impl KeyPart {
             (Begin::At(at), Find::Count) => Some(at as u32 + 1),
             (Begin::Word(..) | Begin::Option(..) | Begin::LastOption(..) | Begin::Derived, _) => None,
         }
+    }
+
+    /// Whether what it finds are keys. Names that a cluster routes by are found like keys and are none.
+    #[inline]
+    pub const fn has_keys(&self) -> bool {
+        self.flags.as_bytes()[0] != NOT_KEYS.as_bytes()[0]
     }
 
     /// Whether it is a word with one key behind it, which may be repeated.
@@ -571,7 +594,7 @@ impl Spec {
     /// The gate bits that this row cares about. A row that does not promise `NO_INTERCEPT` cares about all.
     pub const fn gates(&self) -> u32 {
         if self.flags & flag::NO_INTERCEPT == 0 || self.flags & flag::PROTECTED != 0 {
-            return !gate::LISTENER;
+            return !(gate::LISTENER | gate::SUBSCRIBED);
         }
         let pause_write =
             if self.flags & (flag::WRITE | flag::MAY_REPLICATE) != 0 { gate::PAUSE_WRITE } else { 0 };
@@ -620,6 +643,9 @@ impl Spec {
             add("admin");
             add("dangerous");
         }
+        if has(flag::PUBSUB) {
+            add("pubsub");
+        }
         if has(flag::BLOCKING) {
             add("blocking");
         }
@@ -650,7 +676,7 @@ impl Spec {
         for part in self.keys {
             if part.names_one_key() {
                 named = true;
-            } else {
+            } else if part.has_keys() {
                 part.for_each(count, &arg, &mut |at| f(at, part));
             }
         }
@@ -721,6 +747,11 @@ pub const fn key(flags: &'static str, at: i32) -> KeyPart {
 pub const fn key_range(flags: &'static str, first: i32, last: i32, step: i32) -> KeyPart {
     let last = if last < 0 { last } else { last - first };
     KeyPart { flags, begin: Begin::At(first), find: Find::Range { last, step, limit: 0 } }
+}
+
+/// Names from `first` to `last` that are no keys and that a cluster routes by.
+pub const fn not_keys(first: i32, last: i32) -> KeyPart {
+    key_range(NOT_KEYS, first, last, 1)
 }
 
 /// As many keys as the argument `at` says, behind it.

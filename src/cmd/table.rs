@@ -25,7 +25,8 @@ pub type RowRef = &'static Row;
 impl Row {
     /// A row under a number.
     pub fn new(spec: &'static Spec, id: u32) -> Row {
-        let first_key = spec.keys.first().and_then(KeyPart::first).unwrap_or(0);
+        let first_key =
+            spec.keys.first().filter(|part| part.has_keys()).and_then(KeyPart::first).unwrap_or(0);
         let is_plain = spec.subs.is_empty();
         Row { spec, id, gates: spec.gates(), word: name_word(spec.name.as_bytes()), first_key, is_plain }
     }

@@ -15,7 +15,6 @@ const ABSENT: &[(P, Asks)] = &[
     (P::REPLICAOF, |s| s.primary().is_some()),
     (P::MIN_REPLICAS_TO_WRITE, |s| s.int(P::MIN_REPLICAS_TO_WRITE) != 0),
     (P::CLUSTER_ENABLED, |s| s.bool(P::CLUSTER_ENABLED)),
-    (P::NOTIFY_KEYSPACE_EVENTS, |s| s.int(P::NOTIFY_KEYSPACE_EVENTS) != 0),
 ];
 
 /// Why such a setting is refused.
@@ -53,7 +52,6 @@ mod tests {
             ("replicaof", &[b"h", b"1"]),
             ("min-replicas-to-write", &[b"1"]),
             ("cluster-enabled", &[b"yes"]),
-            ("notify-keyspace-events", &[b"KEA"]),
         ];
         assert_eq!(asks.len(), ABSENT.len());
         for (name, words) in asks {

@@ -456,7 +456,7 @@ Monitoring {
     /// Percentiles of those histograms that INFO shows.
     LATENCY_TRACKING_INFO_PERCENTILES = row("latency-tracking-info-percentiles", "50 99 99.9", Kind::Percentiles);
     /// Classes of key events that are published, one letter each; empty publishes none.
-    NOTIFY_KEYSPACE_EVENTS = row("notify-keyspace-events", "", Kind::Events).later();
+    NOTIFY_KEYSPACE_EVENTS = row("notify-keyspace-events", "", Kind::Events);
     /// Keys remembered for client-side caching; 0 sets no limit.
     TRACKING_TABLE_MAX_KEYS = int("tracking-table-max-keys", "1000000", 0, I64).later();
 }

@@ -40,9 +40,9 @@ pub const CLIENT_CLASSES: [&str; 3] = ["normal", "slave", "pubsub"];
 /// Most addresses `bind` takes.
 const ADDRESSES_MAX: usize = 16;
 
-/// Letters of the event classes that `A` stands for, in the order CONFIG GET prints them.
+/// Letters of the event classes, in the order CONFIG GET prints them. `A` stands for all but the last.
 const EVENT_CLASSES: &[u8] = b"g$lshzxetdn";
-/// Letters outside of `A`, in the order CONFIG GET prints them.
+/// Letters that are printed behind the classes, in the order CONFIG GET prints them.
 const EVENT_EXTRAS: &[u8] = b"KEm";
 
 /// The bit of an event class letter (see `notify-keyspace-events`), or 0 for a letter that is none.
@@ -62,8 +62,8 @@ pub const fn event_bit(letter: u8) -> i64 {
     }
 }
 
-/// The bits that `A` stands for.
-const EVENTS_ALL: i64 = (1 << EVENT_CLASSES.len()) - 1;
+/// The bits that `A` stands for. Where it is printed, the class outside of it is not, though it may be in force.
+const EVENTS_ALL: i64 = event_bit(b'n') - 1;
 
 /// The parsed value of one parameter.
 #[derive(Clone, Debug, PartialEq)]
@@ -512,7 +512,9 @@ mod tests {
     fn event_classes_print_in_one_order() {
         check(P::NOTIFY_KEYSPACE_EVENTS, "KEAx", "AKE");
         check(P::NOTIFY_KEYSPACE_EVENTS, "Kxnm", "xnKm");
-        check(P::NOTIFY_KEYSPACE_EVENTS, "g$lshzxetdn", "A");
+        check(P::NOTIFY_KEYSPACE_EVENTS, "g$lshzxetd", "A");
+        check(P::NOTIFY_KEYSPACE_EVENTS, "An", "A");
+        check(P::NOTIFY_KEYSPACE_EVENTS, "g$lshzxetn", "g$lshzxetn");
         check(P::NOTIFY_KEYSPACE_EVENTS, "Q", "!Invalid event class character. Use 'Ag$lshzxeKEtmdn'.");
     }
 

@@ -182,6 +182,7 @@ impl Session {
                 }
             }
             Letter::Rung => {}
+            Letter::Published(_) => unreachable!("the shard hands these out"),
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::cmd::cx::{ConnCx, ReplyMode, Wish};
 use crate::cmd::docs;
 use crate::cmd::spec::{Done, Group::Connection as C, Spec, flag, gate};
 use crate::cmd::table::table;
+use crate::host::hub::Kind;
 use crate::host::mail::Letter;
 use crate::host::{ClientInfo, Stand, mark};
 use crate::wire::{Args, Error, Out};
@@ -148,8 +149,8 @@ fn line(info: &ClientInfo, now_ms: u64) -> String {
     let command = if last == u32::MAX { "NULL" } else { table().row(last).spec.name };
     let lib = info.lib.lock();
     format!(
-        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 multi=-1 watch=0 \
-         qbuf={query} qbuf-free={} argv-mem=0 multi-mem=0 rbs={output} rbp={output} obl={output} oll=0 omem=0 \
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi=-1 watch=0 \
+         qbuf={query} qbuf-free={} argv-mem=0 multi-mem=0 rbs={output} rbp={output} obl={output} oll=0 omem={output} \
          tot-mem={} events=r cmd={command} user=default redir=-1 resp={} lib-name={} lib-ver={} io-thread={}",
         info.id,
         info.addr,
@@ -160,6 +161,9 @@ fn line(info: &ClientInfo, now_ms: u64) -> String {
         seconds_since(load(&info.last_ms)),
         flags(info),
         info.db.load(Ordering::Relaxed),
+        info.subscriptions(Kind::Channel),
+        info.subscriptions(Kind::Pattern),
+        info.subscriptions(Kind::ShardChannel),
         capacity.saturating_sub(query),
         capacity + output + size_of::<ClientInfo>() as u64,
         info.resp.load(Ordering::Relaxed),
@@ -170,8 +174,8 @@ fn line(info: &ClientInfo, now_ms: u64) -> String {
 }
 
 fn flags(info: &ClientInfo) -> String {
-    let text: String =
-        mark::LETTERS.iter().filter(|(bit, _)| info.has(*bit)).map(|(_, letter)| *letter).collect();
+    let set = mark::LETTERS.iter().filter(|(bit, _)| info.has(*bit)).map(|(_, letter)| *letter);
+    let text: String = info.is_subscriber().then_some('P').into_iter().chain(set).collect();
     if text.is_empty() { "N".to_string() } else { text }
 }
 
@@ -185,21 +189,40 @@ fn info(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     Ok(())
 }
 
-/// Kinds of clients. All are normal so far.
-fn is_normal(kind: &[u8]) -> Result<bool, Error> {
-    let is = |word: &str| kind.eq_ignore_ascii_case(word.as_bytes());
-    if ["normal", "slave", "replica", "pubsub", "master"].into_iter().any(is) {
-        return Ok(is("normal"));
+/// Types of clients. None is a master or a replica so far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Type {
+    Normal,
+    PubSub,
+    Master,
+    Replica,
+}
+
+impl Type {
+    fn read(word: &[u8]) -> Result<Type, Error> {
+        let all = [
+            ("normal", Type::Normal),
+            ("slave", Type::Replica),
+            ("replica", Type::Replica),
+            ("pubsub", Type::PubSub),
+            ("master", Type::Master),
+        ];
+        let found = all.into_iter().find(|(name, _)| word.eq_ignore_ascii_case(name.as_bytes()));
+        found.map(|(_, kind)| kind).ok_or_else(|| {
+            Error::err(format_args!("Unknown client type '{}'", String::from_utf8_lossy(word)))
+        })
     }
-    Err(Error::err(format_args!("Unknown client type '{}'", String::from_utf8_lossy(kind))))
+
+    fn of(info: &ClientInfo) -> Type {
+        if info.is_subscriber() { Type::PubSub } else { Type::Normal }
+    }
 }
 
 fn list(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let mut clients = cx.host.clients.all();
     if args.left() == 2 && args.keyword("TYPE") {
-        if !is_normal(args.bytes()?)? {
-            clients.clear();
-        }
+        let wanted = Type::read(args.bytes()?)?;
+        clients.retain(|info| Type::of(info) == wanted);
     } else if args.left() > 1 && args.keyword("ID") {
         let ids: Result<Vec<i64>, Error> =
             args.rest().map(|id| num::parse_i64(id).ok_or_else(|| Error::err("Invalid client ID"))).collect();
@@ -219,7 +242,7 @@ struct Filter<'a> {
     addr: Option<&'a [u8]>,
     laddr: Option<&'a [u8]>,
     age_seconds: Option<u64>,
-    normal: Option<bool>,
+    kind: Option<Type>,
     spare_self: bool,
 }
 
@@ -238,7 +261,7 @@ impl<'a> Filter<'a> {
                 }
                 filter.age_seconds = Some(age as u64);
             } else if args.keyword("TYPE") {
-                filter.normal = Some(is_normal(args.bytes()?)?);
+                filter.kind = Some(Type::read(args.bytes()?)?);
             } else if args.keyword("ADDR") {
                 filter.addr = Some(args.bytes()?);
             } else if args.keyword("LADDR") {
@@ -258,7 +281,7 @@ impl<'a> Filter<'a> {
         self.id.is_none_or(|id| info.id == id)
             && self.addr.is_none_or(|addr| info.addr.as_bytes() == addr)
             && self.laddr.is_none_or(|laddr| info.laddr.as_bytes() == laddr)
-            && self.normal.is_none_or(|normal| normal)
+            && self.kind.is_none_or(|kind| Type::of(info) == kind)
             && self.age_seconds.is_none_or(|age| now_ms.saturating_sub(info.since_ms) / 1000 >= age)
     }
 }
@@ -426,7 +449,9 @@ mod tests {
         ));
         assert!(text.contains(" cmd=NULL "));
         info.set(mark::NO_TOUCH | mark::NO_EVICT, true);
-        assert!(line(&info, 0).contains(" flags=eT "));
+        info.subscriptions[Kind::Pattern as usize].store(3, Ordering::Relaxed);
+        let text = line(&info, 0);
+        assert!(text.contains(" flags=PeT ") && text.contains(" sub=0 psub=3 ssub=0 "));
     }
 
     fn filter<'a>(buf: &'a [u8], spans: &'a [Span]) -> Result<Filter<'a>, Error> {

@@ -28,15 +28,15 @@ pub const COMMANDS: &[Spec] = &[
     Spec::conn("ping", "[message]", ping)
         .doc(C, "1.0.0", "Answers PONG, or returns its argument.")
         .without(flag::LOADING | flag::STALE)
-        .with(flag::FAST)
+        .with(flag::FAST | flag::SUBSCRIBERS)
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"]),
     Spec::conn("quit", "", quit)
         .doc(C, "1.0.0", "Closes the connection once its replies are sent.")
-        .with(GREETING | flag::UNQUEUED)
+        .with(GREETING | flag::UNQUEUED | flag::SUBSCRIBERS)
         .arity(-1),
     Spec::conn("reset", "", reset)
         .doc(C, "6.2.0", "Puts the connection back to the state of a new one.")
-        .with(GREETING | flag::UNQUEUED),
+        .with(GREETING | flag::UNQUEUED | flag::SUBSCRIBERS),
     Spec::conn("select", "index", select)
         .doc(C, "1.0.0", "Chooses the database that later commands work on.")
         .with(flag::FAST),
@@ -62,9 +62,15 @@ pub(super) fn stop_monitoring(client: &Client, host: &Host) {
     }
 }
 
-fn ping(_: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+fn ping(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     match (args.take(), args.take()) {
         (_, Some(_)) => return Err(Error::Arity("ping")),
+        (message, None) if cx.client.gates & gate::SUBSCRIBER != 0 => {
+            // Like a message, for clients that expect nothing else.
+            out.array(2);
+            out.bulk(b"pong");
+            out.bulk(message.unwrap_or_default());
+        }
         (Some(message), None) => out.bulk(message),
         (None, None) => out.simple("PONG"),
     }
@@ -207,6 +213,7 @@ fn quit(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
 fn reset(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     let client = &mut *cx.client;
     client.discard_transaction();
+    cx.host.hub.leave(&mut client.subscriptions, client.caller.address);
     client.select(0);
     client.set_protocol(Protocol::Resp2);
     client.set_reply_mode(ReplyMode::On);

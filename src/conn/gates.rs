@@ -47,9 +47,23 @@ pub fn allowed(row: RowRef, host: &Host, caller: &Caller) -> Result<(), Error> {
     }
 }
 
+/// Whether a subscriber may run a command: under RESP2 it cannot tell replies from messages.
+///
+/// # Errors
+/// The refusal, when it may not.
+pub fn subscriber_may(row: RowRef, client: &Client) -> Result<(), Error> {
+    if client.gates & gate::SUBSCRIBER == 0 || row.spec.flags & flag::SUBSCRIBERS != 0 {
+        return Ok(());
+    }
+    Err(Error::err(format_args!(
+        "Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
+        row.spec.name
+    )))
+}
+
 /// Whether the reply of the command that comes now shall be dropped.
-pub fn is_silent(client: &Client) -> bool {
-    matches!(client.reply_mode, ReplyMode::Off | ReplyMode::Skip)
+pub fn is_silent(row: RowRef, client: &Client) -> bool {
+    row.spec.flags & flag::PUSHES == 0 && matches!(client.reply_mode, ReplyMode::Off | ReplyMode::Skip)
 }
 
 /// After a command: moves the reply mode on. `true`: the reply must be dropped after all.

@@ -2,6 +2,7 @@
 //!
 //! Must stay true: while a connection waits for shards it holds none of its own thread's data; the bytes of the command
 //! stay in the buffer until it has run.
+use super::fibers::runs_scripts;
 use super::session::{Round, Session, Stop, resolve};
 use crate::base::hash::KeyHash;
 use crate::cmd::cx::{Wish, WriteStores};
@@ -24,12 +25,13 @@ impl Session {
     ) -> Option<Stop> {
         let local = round.local;
         let shards = local.shared.shards();
-        if shards > 1 {
+        let is_long = runs_scripts(row, &self.client);
+        if shards > 1 || is_long {
             if self.gather.is_open() {
                 return Some(Stop::Barrier);
             }
             let set = plan_whole(row.spec, args, &self.client, shards);
-            if set.iter().any(|shard| usize::from(*shard) != local.id) {
+            if is_long || set.iter().any(|shard| usize::from(*shard) != local.id) {
                 return Some(Stop::Hold(row, set));
             }
         }
@@ -75,6 +77,9 @@ impl Session {
             return Some(Stop::Waits);
         };
         self.at = end;
+        if runs_scripts(row, &self.client) {
+            return self.run_on_fiber(row, set, (stores, now), args);
+        }
         let door = local.door(now);
         let before = self.out.buf.len();
         if let Handler::Whole(_) = row.spec.handler {

@@ -1,8 +1,10 @@
 //! Connections: a state machine without I/O, and the loop that feeds it. Floor 6.
 mod blocked;
+mod fibers;
 mod gates;
 mod gather;
 mod holding;
+mod limits;
 
 pub mod client_commands;
 pub mod commands;

@@ -9,13 +9,12 @@ use std::os::fd::AsRawFd;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::Poll;
 
+use super::limits::Overrun;
 use super::session::{Session, Turn};
 use crate::base::clock;
 use crate::cmd::cx::Client;
-use crate::config::P;
 use crate::host::ClientInfo;
 use crate::rt;
 use crate::shard::local::{Local, Mailbox, Writing};
@@ -122,6 +121,26 @@ fn count_written(local: &Local, info: &ClientInfo, bytes: usize) {
     info.net_out.add(bytes as u64);
 }
 
+/// Takes bytes that were read and runs what they ask for.
+fn read(session: &mut Session, local: &Local, buf: Vec<u8>, bytes: usize) -> Turn {
+    session.take_input(buf, bytes);
+    if bytes == 0 {
+        // The client will send no more; what it is owed is still written.
+        return session.hang_up(local);
+    }
+    local.counters.reads.add(1);
+    local.counters.net_in.add(bytes as u64);
+    session.run(local)
+}
+
+/// What ends a wait that has an end.
+fn alarm_for(turn: &Turn) -> Option<impl Future<Output = ()> + use<>> {
+    match turn {
+        Turn::Blocked(Some(until_ms)) => Some(rt::sleep_ms(until_ms.saturating_sub(clock::wall_ms()))),
+        _ => None,
+    }
+}
+
 async fn exchange(
     session: &mut Session,
     local: &Local,
@@ -136,7 +155,13 @@ async fn exchange(
     let mut alarm = pin!(None);
     let (mut idle_reader, mut idle_writer) = (None, Some(writer));
     let (mut spare, mut turn) = (Vec::new(), Turn::Read);
+    // Bytes of the write under way, and how long too much has been waiting.
+    let (mut writing_bytes, mut overrun) = (0, Overrun::default());
     loop {
+        session.hear();
+        if overrun.must_close(session, writing_bytes, local, info) {
+            return;
+        }
         if idle_writer.is_some() && session.may_write() && !write_at_once(fd, session, local, info) {
             return;
         }
@@ -144,76 +169,40 @@ async fn exchange(
             && let Some(writer) = idle_writer.take()
         {
             let bytes = std::mem::replace(&mut session.out.buf, std::mem::take(&mut spare));
-            info.output_bytes.store(bytes.len() as u64, Ordering::Relaxed);
+            writing_bytes = bytes.len();
             writing.set(Some(write(writer, bytes, local.writing())));
         }
-        if turn == Turn::Close && idle_writer.is_some() {
-            return;
-        }
-        if turn == Turn::Shutdown {
-            local.shared.stop();
-            return;
+        match turn {
+            Turn::Close if idle_writer.is_some() => return,
+            Turn::Shutdown => return local.shared.stop(),
+            _ => {}
         }
         if matches!(turn, Turn::Read | Turn::Blocked(_))
             && let Some(reader) = idle_reader.take()
         {
             reading.set(Some(rt::ReadHalf::read(reader, session.lend_input())));
         }
-        let waits = matches!(turn, Turn::Wait | Turn::Blocked(_));
+        let waits = matches!(turn, Turn::Wait | Turn::Blocked(_)) || overrun.is_timed();
         let mailbox = (waits || session.listens()).then(|| session.mailbox());
-        alarm.set(match turn {
-            Turn::Blocked(Some(until_ms)) => Some(rt::sleep_ms(until_ms.saturating_sub(clock::wall_ms()))),
-            _ => None,
-        });
+        alarm.set(alarm_for(&turn));
         let event = next_event(reading.as_mut(), writing.as_mut(), mailbox, alarm.as_mut()).await;
         match event {
             Event::Written(half, result, buf) => {
                 writing.set(None);
                 let Ok(bytes) = result else { return };
                 count_written(local, info, bytes);
-                info.output_bytes.store(0, Ordering::Relaxed);
+                writing_bytes = 0;
                 idle_writer = Some(half);
                 spare = emptied(buf);
             }
             Event::Read(half, result, buf) => {
                 reading.set(None);
-                idle_reader = Some(half);
                 let bytes = result.unwrap_or(0);
-                session.take_input(buf, bytes);
-                if bytes == 0 {
-                    // The client will send no more; what it is owed is still written.
-                    turn = Turn::Close;
-                    continue;
-                }
-                local.counters.reads.add(1);
-                local.counters.net_in.add(bytes as u64);
-                turn = session.run(local);
+                idle_reader = (bytes > 0).then_some(half);
+                turn = read(session, local, buf, bytes);
             }
-            Event::Mail => {
-                turn = session.run(local);
-            }
-        }
-        if over_limits(session, local, info) {
-            return;
+            Event::Mail if turn == Turn::Read && session.only_hears() => {}
+            Event::Mail => turn = session.run(local),
         }
     }
-}
-
-/// Whether the client must be closed at once: it was killed, or its buffers passed their limits.
-fn over_limits(session: &Session, local: &Local, info: &ClientInfo) -> bool {
-    if info.killed.load(Ordering::Relaxed) {
-        return true;
-    }
-    let waiting_bytes = session.out.buf.len() as u64 + info.output_bytes.load(Ordering::Relaxed);
-    // Small buffers cannot be over any limit that makes sense, and reading settings costs.
-    if waiting_bytes < 16 * 1024 && session.input_bytes() < 1 << 20 {
-        return false;
-    }
-    let settings = local.shared.host.settings();
-    let hard_bytes = settings.output_limits()[0].hard_bytes;
-    if hard_bytes > 0 && waiting_bytes > hard_bytes {
-        local.counters.output_limit_closed.add(1);
-        return true;
-    }
-    session.input_bytes() as u64 > settings.memory(P::CLIENT_QUERY_BUFFER_LIMIT)
 }

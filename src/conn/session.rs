@@ -10,16 +10,18 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use super::blocked::Blocked;
+use super::fibers::Ran;
 use super::gather::Gather;
 use super::{commands, gates};
 use smallvec::SmallVec;
 
 use crate::base::hash::KeyHash;
 use crate::cmd::cx::{Client, Met, ReadStores, Wish, WriteStores};
-use crate::cmd::spec::{Group, Handler, flag, gate};
+use crate::cmd::spec::{Group, Handler, Route, flag, gate};
 use crate::cmd::table::{RowRef, table};
 use crate::config::P;
 use crate::host::mail::Address;
+use crate::rt::sys::fiber::Fiber;
 use crate::shard::cell::Owner;
 use crate::shard::exec::Door;
 use crate::shard::hold;
@@ -72,6 +74,8 @@ pub(super) enum Stop {
     Paused,
     /// The client is blocked in the last command.
     Blocked,
+    /// The last command takes long and was set aside.
+    Aside,
     /// The last command asked the driver for something.
     Wish,
     /// The client broke the protocol.
@@ -131,12 +135,16 @@ pub struct Session {
     pub(super) wanted: Option<ShardSet>,
     /// The command that the client is blocked in.
     pub(super) blocked: Option<Blocked>,
+    /// A command that was set aside because it takes long.
+    pub(super) fiber: Option<Fiber<Ran>>,
+    /// Its shard.
+    pub(super) home: Rc<Local>,
     closing: bool,
 }
 
 impl Session {
     /// A fresh connection of `local`'s shard.
-    pub fn new(mut client: Client, local: &Local) -> Session {
+    pub fn new(mut client: Client, local: &Rc<Local>) -> Session {
         let (token, mailbox) = local.sit();
         client.caller.address = Address { shard: local.id as u16, token };
         *client.info.address.lock() = client.caller.address;
@@ -152,6 +160,8 @@ impl Session {
             pending_hold: hold::Pending::default(),
             wanted: None,
             blocked: None,
+            fiber: None,
+            home: local.clone(),
             closing: false,
         }
     }
@@ -159,7 +169,24 @@ impl Session {
     /// Whether letters may come at any time.
     #[inline]
     pub fn listens(&self) -> bool {
-        self.client.gates & gate::LISTENER != 0
+        self.client.gates & (gate::LISTENER | gate::SUBSCRIBED) != 0
+    }
+
+    /// Takes what was published for this connection.
+    #[inline]
+    pub fn hear(&mut self) {
+        self.mailbox.take_pushes(&mut self.out.buf);
+    }
+
+    /// Whether nothing has come but messages for the client, which [`Session::hear`] takes.
+    #[inline]
+    pub fn only_hears(&self) -> bool {
+        !self.mailbox.has_events()
+    }
+
+    /// Has the mailbox ring at the next tick.
+    pub fn ring_at_tick(&self, local: &Local) {
+        local.ring_once_at_tick(self.token, &self.mailbox);
     }
 
     /// The letter box to wait at.
@@ -169,6 +196,7 @@ impl Session {
 
     /// Ends the connection: gives back what it has of the shard.
     pub fn end(mut self, local: &Local) {
+        local.shared.host.hub.leave(&mut self.client.subscriptions, self.client.caller.address);
         // What came but was not read: a grant that is dropped would lock its shard for ever.
         while let Some(event) = self.mailbox.take() {
             match event {
@@ -185,7 +213,7 @@ impl Session {
 
     /// Hands out the read buffer, with room for more bytes behind what a command still needs.
     pub fn lend_input(&mut self) -> Vec<u8> {
-        if self.blocked.is_some() && self.input_bytes() > 0 {
+        if (self.blocked.is_some() || self.fiber.is_some()) && self.input_bytes() > 0 {
             // What is there runs as soon as the wait is over, whether anything new has come or not.
             return Vec::with_capacity(INPUT_BYTES_MIN);
         }
@@ -229,6 +257,13 @@ impl Session {
         self.input = input;
     }
 
+    /// The client will send no more.
+    pub fn hang_up(&mut self, local: &Local) -> Turn {
+        self.closing = true;
+        // What was set aside has shards, and ends first.
+        if self.is_set_aside() { self.run(local) } else { Turn::Close }
+    }
+
     /// Bytes of the read buffer that are not executed.
     pub fn input_bytes(&self) -> usize {
         self.input.len() - self.at
@@ -242,10 +277,19 @@ impl Session {
     /// Runs as far as it goes.
     pub fn run(&mut self, local: &Local) -> Turn {
         local.begin_turn();
+        if self.listens() {
+            local.take_arrivals();
+        }
         if !self.read_mail(local) {
             return Turn::Wait;
         }
         loop {
+            if self.fiber.is_some() {
+                match self.run_set_aside(local) {
+                    Some(turn) => return turn,
+                    None => continue,
+                }
+            }
             if self.closing {
                 return Turn::Close;
             }
@@ -271,6 +315,7 @@ impl Session {
 
     /// Takes what came for this connection. `false`: something is still missing.
     fn read_mail(&mut self, local: &Local) -> bool {
+        self.hear();
         let mut granted = false;
         while let Some(event) = self.mailbox.take() {
             match event {
@@ -291,7 +336,7 @@ impl Session {
     }
 
     /// What follows from how a batch stopped; `None`: go on at once.
-    fn stopped(&mut self, local: &Local, stop: Stop) -> Option<Turn> {
+    pub(super) fn stopped(&mut self, local: &Local, stop: Stop) -> Option<Turn> {
         // A wish was consumed with its command; every other reason is still there when the replies are back.
         if self.gather.is_open() && !matches!(stop, Stop::Wish) {
             self.gather.send(local);
@@ -301,12 +346,14 @@ impl Session {
             Stop::Drained => Some(Turn::Read),
             Stop::Barrier => None,
             Stop::Hold(..) => unreachable!("what needs several shards runs within the batch"),
+            Stop::Locked if Session::is_busy(local) => Some(self.answer_busy(local)),
             Stop::Locked => {
                 local.ring_when_free(self.token);
                 Some(Turn::Wait)
             }
             Stop::Waits => Some(Turn::Wait),
             Stop::Blocked => None,
+            Stop::Aside => Some(Session::next_turn()),
             Stop::Paused => {
                 local.ring_at_tick(self.token);
                 Some(Turn::Wait)
@@ -449,7 +496,7 @@ impl Session {
                     self.at = command.end;
                     continue;
                 }
-                Some(stop @ (Stop::Wish | Stop::Blocked)) => {
+                Some(stop @ (Stop::Wish | Stop::Blocked | Stop::Aside)) => {
                     self.at = command.end;
                     stopped = Some(stop);
                 }
@@ -497,8 +544,19 @@ impl Session {
 
     /// Answers a command that cannot run.
     #[cold]
-    fn reject(&mut self, door: &Door<'_>, row: Option<RowRef>, error: &Error) -> Option<Stop> {
+    pub(super) fn reject(&mut self, door: &Door<'_>, row: Option<RowRef>, error: &Error) -> Option<Stop> {
         let before = self.out.buf.len();
+        if let Some(row) = row
+            && row.spec.route == Route::Transaction
+            && self.client.multi.is_some()
+        {
+            self.client.discard_transaction();
+            let reason = error.to_string();
+            let reason = reason.strip_prefix("ERR ").unwrap_or(&reason);
+            let error = Error::line(format!("EXECABORT Transaction discarded because of: {reason}"));
+            door.reject(row, &error, &mut self.out);
+            return self.after_slow(before);
+        }
         self.client.fail_transaction();
         match row {
             Some(row) => door.reject(row, error, &mut self.out),
@@ -521,19 +579,24 @@ impl Session {
             return Some(Stop::Paused);
         }
         let before = self.out.buf.len();
-        if let Err(error) = gates::allowed(row, round.door.host, &self.client.caller) {
+        let allowed = gates::allowed(row, round.door.host, &self.client.caller)
+            .and_then(|()| gates::subscriber_may(row, &self.client));
+        if let Err(error) = allowed {
             return self.reject(&round.door, Some(row), &error);
         }
         if self.client.gates & gate::MULTI != 0 && row.spec.flags & flag::UNQUEUED == 0 {
             return self.queue(round, row, command, args);
         }
         self.client.info.last_command.store(row.id, Ordering::Relaxed);
-        let silent = gates::is_silent(&self.client);
+        let silent = gates::is_silent(row, &self.client);
         let stop = self.dispatch(round, row, command, args, silent);
         if matches!(stop, None | Some(Stop::Wish | Stop::Blocked)) {
             self.feed_monitors(&round.door, row, args);
         }
         match stop {
+            None | Some(Stop::Wish) if row.spec.flags & flag::PUSHES != 0 => {
+                self.after_slow(self.out.buf.len()).or(stop)
+            }
             None | Some(Stop::Wish) => self.after_slow(before).or(stop),
             stop => stop,
         }
@@ -581,8 +644,17 @@ impl Session {
             if self.gather.is_open() && row.spec.group == Group::Server {
                 return Some(Stop::Barrier);
             }
+            // What a subscriber hears before it gives a subject up, and what it publishes for itself.
+            let hears = row.spec.flags & flag::PUBSUB != 0 && !silent && self.listens();
+            if hears {
+                self.hear();
+            }
             door.conn(row, &mut self.client, args, &mut self.out);
             self.out.protocol = self.client.caller.protocol;
+            self.mailbox.set_protocol(self.out.protocol);
+            if hears {
+                self.hear();
+            }
             if row.spec.group == Group::Server {
                 // The commands behind a CONFIG SET in the batch run under the new settings.
                 local.heed_settings(&mut round.store);
@@ -681,7 +753,7 @@ impl Session {
 
     /// Puts the array form of an inline line in its place.
     #[cold]
-    fn unfold_inline(&mut self, line: Span, end: usize) -> Result<(), Violation> {
+    pub(super) fn unfold_inline(&mut self, line: Span, end: usize) -> Result<(), Violation> {
         let words = inline::split_words(line.of(&self.input)).ok_or(Violation::Quotes)?;
         let array = if words.is_empty() { Vec::new() } else { inline::as_array(&words) };
         self.input.splice(line.at as usize..end, array);

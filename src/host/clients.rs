@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use super::hub::Kind;
 use super::mail::Address;
 use super::{Claim, Counter};
 use crate::base::clock;
@@ -93,6 +94,8 @@ pub struct ClientInfo {
     pub net_in: Counter,
     /// Bytes written.
     pub net_out: Counter,
+    /// Number of subscriptions, by kind.
+    pub subscriptions: [AtomicU32; 3],
     /// Bits of [`mark`]; only its own thread changes them.
     pub marks: AtomicU32,
     /// It shall be closed.
@@ -126,6 +129,7 @@ impl ClientInfo {
             commands: AtomicU64::new(0),
             net_in: Counter::default(),
             net_out: Counter::default(),
+            subscriptions: Default::default(),
             marks: AtomicU32::new(0),
             killed: AtomicBool::new(false),
             address: Mutex::default(),
@@ -148,6 +152,16 @@ impl ClientInfo {
         } else {
             self.marks.fetch_and(!mark, Ordering::Relaxed);
         }
+    }
+
+    /// Number of subscriptions of a kind.
+    pub fn subscriptions(&self, kind: Kind) -> u32 {
+        self.subscriptions[kind as usize].load(Ordering::Relaxed)
+    }
+
+    /// Whether it is subscribed to anything.
+    pub fn is_subscriber(&self) -> bool {
+        Kind::ALL.into_iter().any(|kind| self.subscriptions(kind) > 0)
     }
 }
 

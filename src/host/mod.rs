@@ -9,10 +9,12 @@ mod counters;
 mod cycle_clock;
 mod gauges;
 mod histogram;
+pub mod hub;
 mod latency;
 mod lazy;
 pub mod mail;
 pub mod queued;
+pub mod running;
 pub mod slow_log;
 
 use std::sync::Arc;
@@ -29,6 +31,8 @@ pub use gauges::{Allocated, Gauges, Memory, Rates, ratio};
 pub use histogram::{Durations, Histogram};
 pub use latency::{LatencyEvents, Sample, Series};
 pub use lazy::LazyFree;
+
+use hub::Hub;
 
 use crate::base::{clock, rng::Rng};
 use crate::config::{P, Settings};
@@ -48,6 +52,8 @@ pub struct Host {
     pub counters: Vec<Arc<Counters>>,
     /// Connected clients.
     pub clients: Clients,
+    /// Who listens to what.
+    pub hub: Hub,
     /// Where large things are freed; stores hold it too.
     pub lazy_free: Arc<LazyFree>,
     /// Server-wide gate bits.
@@ -80,6 +86,8 @@ pub struct Host {
     pub latency: LatencyEvents,
     /// Connections that watch every command. A gate bit is up while there are some; it changes under this lock.
     pub monitors: Mutex<Vec<Address>>,
+    /// The script that runs for a long time.
+    pub scripts: running::Scripts,
     cycle_clock: CycleClock,
 }
 
@@ -109,6 +117,7 @@ impl Host {
             settings_writer: Mutex::new(()),
             counters: (0..facts.shards).map(|_| Arc::new(Counters::new(facts.commands))).collect(),
             clients: Clients::default(),
+            hub: Hub::default(),
             lazy_free: Arc::default(),
             gates: AtomicU32::new(0),
             pause_until_ms: AtomicU64::new(0),
@@ -125,6 +134,7 @@ impl Host {
             slow_log: SlowLog::default(),
             latency: LatencyEvents::default(),
             monitors: Mutex::default(),
+            scripts: running::Scripts::default(),
             cycle_clock: CycleClock::start(),
         }
     }

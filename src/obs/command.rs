@@ -146,7 +146,7 @@ fn getkeysandflags(_: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Do
 fn write_keys(args: &Args<'_>, out: &mut Out, with_flags: bool) -> Done {
     let call: Vec<&[u8]> = args.rest().collect();
     let spec = called(&call).ok_or_else(|| Error::err("Invalid command specified"))?;
-    if spec.keys.is_empty() {
+    if !spec.keys.iter().any(KeyPart::has_keys) {
         return Err(Error::err("The command has no key arguments"));
     }
     if !spec.accepts(call.len()) {

@@ -1,5 +1,6 @@
 //! The room for system calls and allocator calls that need unsafe code.
 #![allow(unsafe_code)]
+pub mod fiber;
 mod process;
 
 use std::alloc::{GlobalAlloc, Layout};

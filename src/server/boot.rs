@@ -273,7 +273,8 @@ fn close_idle(local: &Local) {
     let oldest_ms = clock::wall_ms().saturating_sub(seconds as u64 * 1000);
     for client in clients.all() {
         let own = client.shard.load(Ordering::Relaxed) == local.id as i32;
-        if own && client.last_ms.load(Ordering::Relaxed) < oldest_ms {
+        // Subscribers may only listen.
+        if own && !client.is_subscriber() && client.last_ms.load(Ordering::Relaxed) < oldest_ms {
             clients.kill(&client);
         }
     }

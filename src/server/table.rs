@@ -1,6 +1,6 @@
 //! All rows of all families.
 use crate::cmd::spec::Spec;
-use crate::{admin, cmd, conn, obs};
+use crate::{admin, cmd, conn, obs, pubsub};
 
 use crate::cmd::table::{Table, install};
 
@@ -19,6 +19,7 @@ pub fn families() -> Vec<&'static [Spec]> {
         cmd::stream::COMMANDS,
         cmd::transaction::COMMANDS,
         cmd::waiting::COMMANDS,
+        pubsub::COMMANDS,
         conn::commands::COMMANDS,
         conn::client_commands::COMMANDS,
         obs::command::COMMANDS,

@@ -10,6 +10,7 @@ use crate::cmd::spec::{Done, Group, Handler};
 use crate::cmd::table::RowRef;
 use crate::host::{Counters, Host};
 use crate::rt::sys::cycles;
+use crate::store::news::listen;
 use crate::store::{Now, PARTS_STEP, Store};
 use crate::types::hash;
 use crate::wire::{Args, Error, Key, Out};
@@ -141,7 +142,7 @@ impl<'a> Door<'a> {
     ) -> Option<Box<Wait>> {
         let Handler::Write(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let mut cx =
-            WriteCx::new(stores, caller, self.host, self.counters, self.now, row.spec.event.as_ref());
+            WriteCx::new(stores, caller, self.host, self.counters, self.now, row.spec.event.as_slice());
         let before = out.buf.len();
         let done = handler(&mut cx, args, out);
         let wait = cx.wait;
@@ -202,7 +203,7 @@ impl<'a> Door<'a> {
         match met {
             Met::Nothing => {}
             Met::Walked => store.expire_walked(caller.db),
-            _ => for_keys(row, args, |at, key| clear(store, caller.db, key, met, args, at)),
+            _ => for_keys(row, args, |at, key| see_to(store, caller.db, key, met, args, at)),
         }
         wait
     }
@@ -227,7 +228,7 @@ impl<'a> Door<'a> {
             Met::Nothing => {}
             Met::Walked => stores.for_each(|store| store.expire_walked(caller.db)),
             _ => for_keys(row, args, |at, key| {
-                clear(stores.of(key.hash), caller.db, key, met, args, at);
+                see_to(stores.of(key.hash), caller.db, key, met, args, at);
             }),
         }
         wait
@@ -327,14 +328,18 @@ fn for_keys(row: RowRef, args: &Args<'_>, mut f: impl FnMut(usize, Key<'_>)) {
     row.spec.for_each_key(args.count(), |at| args.get(at), |index| f(index, Key::new(args.get(index))));
 }
 
-/// Deletes what a read met of a key whose time has come, as Redis deletes it. `at` is the key's argument.
-fn clear(store: &mut Store, db: u32, key: Key<'_>, met: Met, args: &Args<'_>, at: usize) {
+/// Deletes what a read met of a key whose time has come, as Redis deletes it, and notes a key that is not there. `at` is
+/// the key's argument.
+fn see_to(store: &mut Store, db: u32, key: Key<'_>, met: Met, args: &Args<'_>, at: usize) {
     match met {
-        Met::Nothing | Met::Walked => {}
+        Met::Nothing | Met::Missing | Met::Walked => {}
         Met::Key => store.clear_due(db, key),
         Met::NamedParts => hash::clear_due(store, db, key, (at + 1..args.count()).map(|at| args.get(at))),
         Met::Parts => {
             store.expire_parts(db, key, PARTS_STEP);
         }
+    }
+    if store.listens & listen::MISSES != 0 {
+        store.note_miss(db, key);
     }
 }

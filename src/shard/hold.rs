@@ -29,6 +29,19 @@ impl<'a> Stores<'a> {
     }
 }
 
+impl<'a> Stores<'a> {
+    /// Of shards whose holds [`Stores::pass_on`] left behind.
+    pub fn adopt(shared: &'a Shared, set: &ShardSet) -> Stores<'a> {
+        let held = set.iter().map(|shard| shared.cells[usize::from(*shard)].adopt()).collect();
+        Stores::new(held, set, shared.shards())
+    }
+
+    /// Leaves the shards held, for whoever adopts them.
+    pub fn pass_on(self) {
+        self.0.into_iter().flatten().for_each(Holder::pass_on);
+    }
+}
+
 impl Held for Stores<'_> {
     fn shards(&self) -> usize {
         self.0.len()

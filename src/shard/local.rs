@@ -12,6 +12,7 @@ use std::task::Waker;
 use super::Shared;
 use super::cell::Owner;
 use super::exec::Door;
+pub use super::mailbox::{Event, Mailbox};
 use super::mesh::Mesh;
 use super::msg::{Control, Group, Message, Token};
 use super::watch::Watch;
@@ -20,48 +21,6 @@ use crate::host::Counters;
 use crate::host::mail::{Address, Letter, Mail};
 use crate::store::{Now, Store, Uses};
 use crate::wire::Key;
-
-/// What reaches a waiting connection.
-pub enum Event {
-    /// Replies of a group.
-    Done(Box<Group>),
-    /// A shard is held for it.
-    Granted(usize),
-    /// Try again (the shard's data is free, a pause may be over).
-    Rung,
-    /// For the client, out of the order of its requests.
-    Letter(Letter),
-}
-
-/// A connection's letter box.
-#[derive(Default)]
-pub struct Mailbox {
-    events: RefCell<VecDeque<Event>>,
-    waker: RefCell<Option<Waker>>,
-}
-
-impl Mailbox {
-    fn put(&self, event: Event) {
-        self.events.borrow_mut().push_back(event);
-        if let Some(waker) = self.waker.borrow_mut().take() {
-            waker.wake();
-        }
-    }
-
-    /// Takes the next event.
-    pub fn take(&self) -> Option<Event> {
-        self.events.borrow_mut().pop_front()
-    }
-
-    /// Whether something is there; else `waker` is woken when something comes.
-    pub fn poll(&self, waker: &Waker) -> bool {
-        if !self.events.borrow().is_empty() {
-            return true;
-        }
-        *self.waker.borrow_mut() = Some(waker.clone());
-        false
-    }
-}
 
 struct Seat {
     generation: u32,
@@ -100,6 +59,8 @@ pub struct Local {
     pump: RefCell<Option<Waker>>,
     pump_awake: StdCell<bool>,
     turn: StdCell<usize>,
+    /// A command that holds this thread's data was set aside. (With one shard the latch does not say so.)
+    is_aside: StdCell<bool>,
     /// Replies on their way to sockets.
     writing: StdCell<usize>,
 }
@@ -139,6 +100,7 @@ impl Local {
             pump: RefCell::default(),
             pump_awake: StdCell::new(false),
             turn: StdCell::new(0),
+            is_aside: StdCell::new(false),
             writing: StdCell::new(0),
         }
     }
@@ -149,6 +111,13 @@ impl Local {
         Door::new(self, now)
     }
 
+    /// Notes that a command that holds this thread's data was set aside, or is done.
+    pub fn set_aside(&self, is_aside: bool) {
+        if self.is_aside.replace(is_aside) && !is_aside {
+            self.wake_pump();
+        }
+    }
+
     /// The door to handlers at this moment, for what needs no data.
     pub fn door_now(&self) -> Door<'_> {
         self.door(Now::read(Uses::default()))
@@ -157,6 +126,9 @@ impl Local {
     /// Goes in to this shard's data, with the clock read and the settings in force.
     #[inline]
     pub fn enter(&self) -> Option<Owner<'_, Store>> {
+        if self.is_aside.get() {
+            return None;
+        }
         let mut store = self.shared.cells[self.id].enter()?;
         store.now.advance();
         self.heed_settings(&mut store);
@@ -244,9 +216,28 @@ impl Local {
     pub fn send_letter(&self, Address { shard, token }: Address, letter: Letter) {
         let to = usize::from(shard);
         if to == self.id {
-            self.deliver(token, Event::Letter(letter));
+            self.hand_out(token, letter);
         } else {
             self.mesh.send(&self.shared, self.id, to, Message::Letter { token, letter });
+        }
+    }
+
+    fn hand_out(&self, token: Token, letter: Letter) {
+        let Letter::Published(message) = letter else { return self.deliver(token, Event::Letter(letter)) };
+        let seats = self.seats.borrow();
+        self.shared.host.hub.for_each_receiver(&message, self.id, |token| {
+            let seat = seats.get(token.slot as usize).filter(|seat| seat.generation == token.generation);
+            if let Some(mailbox) = seat.and_then(|seat| seat.mailbox.as_ref()) {
+                mailbox.put_push(message.push());
+            }
+        });
+    }
+
+    /// Takes in what other shards have sent, ahead of the pump: whoever listens hears what happened before the command
+    /// that it sent.
+    pub fn take_arrivals(&self) {
+        if self.mesh.has_arrivals() {
+            self.mesh.receive(self.turn.get(), |message| self.receive(message));
         }
     }
 
@@ -267,6 +258,13 @@ impl Local {
     /// The connection is rung at the next tick.
     pub fn ring_at_tick(&self, token: Token) {
         self.paused.borrow_mut().push(token);
+    }
+
+    /// The connection with this mailbox is rung at the next tick, once however often this is asked.
+    pub fn ring_once_at_tick(&self, token: Token, mailbox: &Mailbox) {
+        if !mailbox.expect_ring() {
+            self.ring_at_tick(token);
+        }
     }
 
     /// Rings everybody who waits to try again, for a pause to end too.
@@ -381,7 +379,7 @@ impl Local {
             Message::WantHold { from, token } => self.wanted.borrow_mut().push_back((from, token)),
             Message::Granted { shard, token } => self.deliver(token, Event::Granted(shard)),
             Message::Look { db, key } => self.looks.borrow_mut().push_back((db, key)),
-            Message::Letter { token, letter } => self.deliver(token, Event::Letter(letter)),
+            Message::Letter { token, letter } => self.hand_out(token, letter),
         }
     }
 

@@ -4,6 +4,7 @@ pub mod doorbell;
 pub mod exec;
 pub mod hold;
 pub mod local;
+mod mailbox;
 pub mod mesh;
 pub mod msg;
 pub mod plan;
@@ -20,6 +21,7 @@ use doorbell::Doorbell;
 use crate::config::{P, Settings};
 use crate::host::Host;
 use crate::store::Store;
+use crate::store::news::{class, published};
 
 /// What all shards of a server share.
 pub struct Shared {
@@ -45,7 +47,9 @@ impl Shared {
     /// Takes over whether reads of other shards' keys are served in place: `auto` means yes, since a read that finds
     /// the owner busy goes by message anyway.
     pub fn set_in_place(&self, settings: &Settings) {
-        let in_place = settings.choice(P::CROSS_SHARD_FAST_PATH) != "off" && self.shards() > 1;
+        // Reads that find nothing leave news where somebody listens to those; only the owner can note them.
+        let misses = published(settings) & class::KEY_MISS != 0;
+        let in_place = settings.choice(P::CROSS_SHARD_FAST_PATH) != "off" && self.shards() > 1 && !misses;
         self.in_place.store(in_place, Ordering::Relaxed);
     }
 

@@ -63,6 +63,10 @@ fn add_needed(set: &mut ShardSet, spec: &Spec, args: &Args<'_>, shards: usize) {
 /// The shards that a command, which needs the connection and data at once, runs on.
 pub fn plan_whole(spec: &Spec, args: &Args<'_>, client: &Client, shards: usize) -> ShardSet {
     let mut set = ShardSet::new();
+    if shards == 1 {
+        set.push(0);
+        return set;
+    }
     add_needed(&mut set, spec, args, shards);
     if spec.route == Route::Transaction {
         if let Some(multi) = &client.multi {

@@ -171,8 +171,8 @@ impl Store {
 
     /// Takes a key out, to put it elsewhere.
     pub fn take(&mut self, db: u32, key: Key<'_>) -> Option<Block> {
-        let (block, effect) = self.take_as(db, key, Effect::Deleted)?;
-        (effect == Effect::Deleted).then_some(block)
+        let (block, effect) = self.take_as(db, key, Effect::Taken)?;
+        (effect == Effect::Taken).then_some(block)
     }
 
     /// Makes or replaces a key. Without a move of its block where value and deadline allow it.
@@ -184,7 +184,7 @@ impl Store {
             let block = Block::new(key.bytes, value, deadline, now.fresh(), marks);
             base.note(Dated::default(), Dated::of(block.view()));
             base.table.insert(key.hash, block);
-            return self.settle(db, key, Effect::Written);
+            return self.settle(db, key, Effect::Made);
         };
         let before = slot.view().deadline_ms();
         if before.is_some_and(|at| at <= now.ms) {
@@ -229,7 +229,7 @@ impl Store {
         if let Some(old) = old {
             self.discard(old);
         }
-        self.settle(db, key, Effect::Written);
+        self.settle(db, key, Effect::Made);
     }
 
     /// Hands the live key out for a change, `None` when there is none (one whose time has come is deleted on the
@@ -271,7 +271,7 @@ impl Store {
         if let Next::Put(value, marks) = next {
             let base = self.db_mut(db);
             base.table.insert(key.hash, Block::new(key.bytes, value, None, now.fresh(), marks));
-            self.settle(db, key, Effect::Written);
+            self.settle(db, key, Effect::Made);
         }
         Ok(result)
     }

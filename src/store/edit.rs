@@ -3,6 +3,7 @@
 //! Must stay true: whatever an editor did to its key is settled once, when the edit ends; an edit that reports no
 //! change settles nothing; a container never stays empty (who empties it removes the key).
 use super::db::{Dated, is_due};
+use super::news::Event;
 use super::{Effect, Now, Store};
 use crate::config::Settings;
 use crate::ds::object::{Kind, Object, Packing};
@@ -27,10 +28,25 @@ pub struct Editor<'a> {
     key: Key<'a>,
     now: Now,
     settings: &'a Settings,
-    changes: u64,
-    expired: u64,
+    report: Report,
     /// A value that was replaced, to be freed by the store.
     replaced: Option<Block>,
+}
+
+/// What an edit did, as far as the store must be told.
+struct Report {
+    /// Changed parts.
+    changes: u64,
+    /// It counts as a change, whether or not any part changed.
+    is_change: bool,
+    /// Parts deleted because their deadlines had come,
+    expired: u64,
+    /// and those whose new deadlines had come already.
+    overdue: u64,
+    /// The key went with its last part, and was made anew.
+    remade: bool,
+    /// The events that the change stands for.
+    events: &'static [Event],
 }
 
 impl<'a> Editor<'a> {
@@ -83,13 +99,33 @@ impl<'a> Editor<'a> {
     /// Reports `parts` changed parts (elements, fields). Without a report the edit counts as none.
     #[inline]
     pub fn changed(&mut self, parts: usize) {
-        self.changes += parts as u64;
+        self.report.changes += parts as u64;
+        self.report.is_change |= parts > 0;
+    }
+
+    /// Reports a change whatever it did: commands that Redis takes for changes even when they find nothing to do.
+    #[inline]
+    pub fn counts_as_change(&mut self) {
+        self.report.is_change = true;
+    }
+
+    /// Names the events that this edit's change stands for, instead of those of the command.
+    #[inline]
+    pub fn stands_for(&mut self, events: &'static [Event]) {
+        self.report.events = events;
     }
 
     /// Reports `parts` that were deleted because their deadlines had come.
     #[inline]
     pub fn expired(&mut self, parts: usize) {
-        self.expired += parts as u64;
+        self.report.expired += parts as u64;
+    }
+
+    /// Reports `parts` that were deleted because the deadlines that the command gave them had come already. They count
+    /// as expired, and are part of the command's own change.
+    #[inline]
+    pub fn overdue(&mut self, parts: usize) {
+        self.report.overdue += parts as u64;
     }
 
     /// The large container.
@@ -123,6 +159,13 @@ impl<'a> Editor<'a> {
         let deadline = self.block().and_then(BlockRef::deadline_ms);
         let access = self.block().map_or(self.now.fresh(), BlockRef::access);
         self.replace(Block::new(self.key.bytes, value, deadline, access, 0));
+    }
+
+    /// The last part of the key was deleted because its deadline had come, so the key is gone; makes it anew, without
+    /// a deadline.
+    pub fn remake(&mut self, value: NewValue<'_>) {
+        self.report.remade = true;
+        self.replace(Block::new(self.key.bytes, value, None, self.now.fresh(), 0));
     }
 
     fn replace(&mut self, block: Block) {
@@ -209,10 +252,19 @@ impl Store {
             None => Place::Made(None),
         };
         let settings = &self.settings;
-        let mut editor = Editor { place, key, now, settings, changes: 0, expired: 0, replaced: None };
+        let report = Report {
+            changes: 0,
+            is_change: false,
+            expired: 0,
+            overdue: 0,
+            remade: false,
+            events: self.events,
+        };
+        let existed = matches!(place, Place::Table(_));
+        let mut editor = Editor { place, key, now, settings, report, replaced: None };
         let result = edit(&mut editor);
-        let Editor { place, changes, expired, replaced, .. } = editor;
-        let removed = matches!(place, Place::Removed(_));
+        let Editor { place, report, replaced, .. } = editor;
+        let exists = matches!(place, Place::Table(_) | Place::Made(Some(_)));
         let (after, gone) = match place {
             Place::Table(mut slot) => {
                 let after = Dated::of(slot.view());
@@ -235,13 +287,36 @@ impl Store {
         if let Some(block) = gone {
             self.discard(block);
         }
-        if expired > 0 {
-            self.settle_many(db, key, Effect::PartsExpired, expired);
+        if report.expired + report.overdue > 0 || report.remade {
+            self.settle_expired(db, key, &report, existed && !exists);
         }
-        if changes > 0 || (removed && expired > 0) {
-            self.settle_many(db, key, if removed { Effect::Emptied } else { Effect::Written }, changes);
+        if report.is_change {
+            let command_events = std::mem::replace(&mut self.events, report.events);
+            let effect = match (existed && !report.remade, exists) {
+                (true, true) => Effect::Written,
+                (true, false) => Effect::Emptied,
+                (false, _) => Effect::Made,
+            };
+            self.settle_many(db, key, effect, report.changes);
+            if effect == Effect::Made && !exists {
+                self.settle_many(db, key, Effect::Deleted, 0);
+            }
+            self.events = command_events;
         }
         result
+    }
+
+    /// Settles what happened before the edit's own change: parts were deleted because their deadlines had come, and
+    /// perhaps the key with them.
+    #[cold]
+    fn settle_expired(&mut self, db: u32, key: Key<'_>, report: &Report, removed: bool) {
+        self.counters.expired_subkeys.add(report.overdue);
+        if report.expired > 0 {
+            self.settle_many(db, key, Effect::PartsExpired, report.expired);
+        }
+        if report.remade || (removed && !report.is_change) {
+            self.settle_many(db, key, Effect::Deleted, 0);
+        }
     }
 }
 

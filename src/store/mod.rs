@@ -34,10 +34,14 @@ const LAZY_PARTS_MIN: usize = 64;
 /// What a change did to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The value was made or replaced or edited.
+    /// The key was made, or was put in whole in the place of another.
+    Made,
+    /// The value was replaced or edited.
     Written,
     /// The key was deleted by a command.
     Deleted,
+    /// The key was taken out, to be put elsewhere.
+    Taken,
     /// The value was edited until nothing was left, so the key went.
     Emptied,
     /// Only the deadline changed.
@@ -65,8 +69,8 @@ pub struct Store {
     pub lazy_free: Option<Arc<LazyFree>>,
     /// Who wants to hear of changes: bits of [`news::listen`].
     pub listens: u32,
-    /// The event that the running command's changes stand for.
-    pub event: Option<&'static Event>,
+    /// The events that a change by the running command stands for, in their order.
+    pub events: &'static [Event],
     /// There is something in `news`.
     pub has_news: bool,
     /// What others shall hear when the running command is done.
@@ -80,7 +84,7 @@ impl Store {
     /// An empty shard with `settings.databases` databases.
     pub fn new(settings: Arc<Settings>, counters: Arc<Counters>) -> Store {
         let databases = settings.int(P::DATABASES) as usize;
-        Store {
+        let mut store = Store {
             dbs: (0..databases).map(|_| None).collect(),
             now: Now::read(Uses::under(&settings)),
             settings,
@@ -89,13 +93,15 @@ impl Store {
             active_expiry: true,
             lazy_free: None,
             listens: 0,
-            event: None,
+            events: &[],
             has_news: false,
             news: News::default(),
             watches: Keyed::default(),
             waiters: Keyed::default(),
             expiry: expire::Progress::default(),
-        }
+        };
+        store.heed_events();
+        store
     }
 
     /// Takes over the settings in force.
@@ -104,6 +110,7 @@ impl Store {
         self.settings_version = host.settings_version();
         self.settings = host.settings();
         self.now.uses = Uses::under(&self.settings);
+        self.heed_events();
     }
 
     /// Number of databases.
@@ -198,9 +205,7 @@ impl Store {
         match effect {
             Effect::Expired => self.counters.expired_keys.add(1),
             Effect::PartsExpired => self.counters.expired_subkeys.add(changes),
-            Effect::Written | Effect::Deleted | Effect::Emptied | Effect::Deadline => {
-                self.counters.dirty.add(changes)
-            }
+            _ => self.counters.dirty.add(changes),
         }
     }
 }

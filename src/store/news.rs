@@ -2,9 +2,12 @@
 //!
 //! Must stay true: a store that nobody listens to pays one load per change; news leave the store when the command, the
 //! transaction or the script as a whole is done, never in between.
+use std::cell::Cell;
 use std::collections::VecDeque;
 
+use super::db::Found;
 use super::{Effect, Store};
+use crate::config::{P, Settings};
 use crate::wire::Key;
 
 /// Who listens: bits of [`Store::listens`].
@@ -15,6 +18,8 @@ pub mod listen {
     pub const WATCHES: u32 = 2;
     /// Somebody waits for keys.
     pub const WAITERS: u32 = 4;
+    /// They tell of reads that find nothing, too.
+    pub const MISSES: u32 = 1 << 16;
 }
 
 /// A keyspace event as notifications name it.
@@ -26,46 +31,72 @@ pub struct Event {
     pub name: &'static str,
 }
 
-/// Classes of events: the letters of `notify-keyspace-events`.
+/// Classes of events: the letters of `notify-keyspace-events`, by the bits that the setting has.
 pub mod class {
+    use crate::config::event_bit;
+
     /// `g`: commands about keys of any type.
-    pub const GENERIC: u32 = 1;
+    pub const GENERIC: u32 = event_bit(b'g') as u32;
     /// `$`
-    pub const STRING: u32 = 1 << 1;
+    pub const STRING: u32 = event_bit(b'$') as u32;
     /// `l`
-    pub const LIST: u32 = 1 << 2;
+    pub const LIST: u32 = event_bit(b'l') as u32;
     /// `s`
-    pub const SET: u32 = 1 << 3;
+    pub const SET: u32 = event_bit(b's') as u32;
     /// `h`
-    pub const HASH: u32 = 1 << 4;
+    pub const HASH: u32 = event_bit(b'h') as u32;
     /// `z`
-    pub const SORTED_SET: u32 = 1 << 5;
+    pub const SORTED_SET: u32 = event_bit(b'z') as u32;
     /// `x`: keys whose deadlines had come.
-    pub const EXPIRED: u32 = 1 << 6;
+    pub const EXPIRED: u32 = event_bit(b'x') as u32;
     /// `e`
-    pub const EVICTED: u32 = 1 << 7;
+    pub const EVICTED: u32 = event_bit(b'e') as u32;
     /// `t`
-    pub const STREAM: u32 = 1 << 8;
+    pub const STREAM: u32 = event_bit(b't') as u32;
     /// `m`: reads that found nothing.
-    pub const KEY_MISS: u32 = 1 << 9;
+    pub const KEY_MISS: u32 = event_bit(b'm') as u32;
     /// `n`: new keys.
-    pub const NEW: u32 = 1 << 10;
+    pub const NEW: u32 = event_bit(b'n') as u32;
+    /// `K`: events are published under the names of keys.
+    pub const BY_KEY: u32 = event_bit(b'K') as u32;
+    /// `E`: events are published under their own names.
+    pub const BY_EVENT: u32 = event_bit(b'E') as u32;
+}
+
+/// The classes of events that are published, and how: bits of [`class`]. 0 where it takes one to mean anything.
+pub fn published(settings: &Settings) -> u32 {
+    let ways = class::BY_KEY | class::BY_EVENT;
+    let classes = settings.int(P::NOTIFY_KEYSPACE_EVENTS) as u32;
+    if classes & ways == 0 || classes & !ways == 0 { 0 } else { classes }
 }
 
 impl Event {
+    /// Made.
+    pub const NEW: Event = Event { class: class::NEW, name: "new" };
     /// Deleted by a command, or empty.
     pub const DEL: Event = Event { class: class::GENERIC, name: "del" };
     /// Got a deadline.
     pub const EXPIRE: Event = Event { class: class::GENERIC, name: "expire" };
+    /// Lost its deadline.
+    pub const PERSIST: Event = Event { class: class::GENERIC, name: "persist" };
     /// The deadline had come.
     pub const EXPIRED: Event = Event { class: class::EXPIRED, name: "expired" };
     /// The deadlines of fields had come.
     pub const FIELDS_EXPIRED: Event = Event { class: class::HASH, name: "hexpired" };
+    /// A read found nothing.
+    pub const KEY_MISS: Event = Event { class: class::KEY_MISS, name: "keymiss" };
+}
+
+thread_local! {
+    /// The number of this thread's next event.
+    static NEXT_NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
 /// An event of a key.
 #[derive(Debug)]
 pub struct KeyEvent {
+    /// Ascends among the events of one thread: it orders those of a command over several stores.
+    pub number: u64,
     /// Its database.
     pub db: u32,
     /// What happened.
@@ -77,6 +108,8 @@ pub struct KeyEvent {
 /// What a store has to tell.
 #[derive(Debug, Default)]
 pub struct News {
+    /// The classes of events that are published: bits of [`class`].
+    pub classes: u32,
     /// For subscribers of keyspace notifications.
     pub events: Vec<KeyEvent>,
     /// Keys that somebody waits at and that have changed, by database.
@@ -84,6 +117,19 @@ pub struct News {
 }
 
 impl Store {
+    /// Listens to the events that the settings ask for.
+    pub(super) fn heed_events(&mut self) {
+        let classes = published(&self.settings);
+        self.news.classes = classes;
+        self.listens &= !(listen::EVENTS | listen::MISSES);
+        if classes != 0 {
+            self.listens |= listen::EVENTS;
+        }
+        if classes & class::KEY_MISS != 0 {
+            self.listens |= listen::MISSES;
+        }
+    }
+
     /// Notes a change for whoever listens.
     #[cold]
     #[inline(never)]
@@ -123,33 +169,70 @@ impl Store {
         }
     }
 
-    /// The events that an effect stands for: that of the command, and what follows from how it ended.
+    /// The events that an effect stands for: those of the command, and what follows from how it began and ended.
     fn note_effect(&mut self, db: u32, key: Key<'_>, effect: Effect) {
-        match effect {
-            Effect::Written => self.note_own_event(db, key),
-            Effect::Deleted => self.note_event(db, key, Event::DEL),
-            Effect::Emptied => {
-                self.note_own_event(db, key);
-                self.note_event(db, key, Event::DEL);
-            }
-            Effect::Deadline => self.note_event(db, key, self.event.copied().unwrap_or(Event::EXPIRE)),
-            Effect::Expired => self.note_event(db, key, Event::EXPIRED),
-            Effect::PartsExpired => self.note_event(db, key, Event::FIELDS_EXPIRED),
+        let (before, own, after) = match effect {
+            Effect::Made => (Some(Event::NEW), self.events, None),
+            Effect::Written => (None, self.events, None),
+            Effect::Emptied => (None, self.events, Some(Event::DEL)),
+            Effect::Deleted => (None, &[][..], Some(Event::DEL)),
+            // Whoever puts it elsewhere names both places.
+            Effect::Taken => (None, &[][..], None),
+            Effect::Deadline if self.events.is_empty() => (None, &[Event::EXPIRE][..], None),
+            Effect::Deadline => (None, self.events, None),
+            Effect::Expired => (None, &[][..], Some(Event::EXPIRED)),
+            Effect::PartsExpired => (None, &[][..], Some(Event::FIELDS_EXPIRED)),
+        };
+        for event in before.iter().chain(own).chain(&after) {
+            self.note_event(db, key, *event);
         }
     }
 
-    fn note_own_event(&mut self, db: u32, key: Key<'_>) {
-        if let Some(event) = self.event {
-            self.note_event(db, key, *event);
+    /// Notes that a read did not find a key, if it is not there.
+    #[cold]
+    pub fn note_miss(&mut self, db: u32, key: Key<'_>) {
+        if !matches!(self.find(db, key, self.now.ms), Found::Live(_)) {
+            self.note_event(db, key, Event::KEY_MISS);
         }
     }
 
     /// Notes an event of a key beside those that follow from its changes. Costs one load while nobody listens.
     #[inline]
     pub fn note_event(&mut self, db: u32, key: Key<'_>, event: Event) {
-        if self.listens & listen::EVENTS != 0 {
+        if self.listens & listen::EVENTS != 0 && self.news.classes & event.class != 0 {
             self.has_news = true;
-            self.news.events.push(KeyEvent { db, event, key: key.bytes.into() });
+            let number = NEXT_NUMBER.get();
+            NEXT_NUMBER.set(number + 1);
+            self.news.events.push(KeyEvent { number, db, event, key: key.bytes.into() });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Counters;
+    use std::sync::Arc;
+
+    #[test]
+    fn only_what_is_asked_for_is_noted() {
+        let with = |letters: &str| {
+            let mut settings = Settings::default();
+            settings.set(b"notify-keyspace-events", &[letters.as_bytes()]).unwrap();
+            let mut store = Store::new(Arc::new(settings), Arc::new(Counters::new(0)));
+            for event in [Event::DEL, Event::EXPIRED, Event::FIELDS_EXPIRED] {
+                store.note_event(0, Key::new(b"key"), event);
+            }
+            store.note_miss(0, Key::new(b"key"));
+            let names: Vec<&str> = store.news.events.iter().map(|noted| noted.event.name).collect();
+            assert_eq!((store.has_news, store.listens != 0), (!names.is_empty(), store.news.classes != 0));
+            names.join(" ")
+        };
+        assert_eq!(with(""), "");
+        assert_eq!(with("A"), "");
+        assert_eq!(with("KE"), "");
+        assert_eq!(with("KA"), "del expired hexpired");
+        assert_eq!(with("Ex"), "expired");
+        assert_eq!(with("Km"), "keymiss");
     }
 }

@@ -12,6 +12,7 @@ mod monitor;
 mod ordering;
 mod process;
 mod protocol;
+mod pubsub;
 mod slow_log;
 
 use support::{Client, Server};

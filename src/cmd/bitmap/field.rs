@@ -8,8 +8,9 @@ use super::bit_offset;
 use crate::base::num;
 use crate::cmd::cx::{ReadCx, WriteCx, string_of};
 use crate::cmd::spec::Done;
-use crate::cmd::string::{edit_bytes, with_text};
+use crate::cmd::string::{edit_bytes, stored_len, with_text};
 use crate::ds::bits::{self, Overflow};
+use crate::store::news::{Event, class};
 use crate::wire::{Args, Error, Out};
 
 /// Where an integer lies and how it reads.
@@ -119,13 +120,24 @@ impl Field {
     }
 }
 
+/// What a step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Ran {
+    /// It read, or failed.
+    Nothing,
+    /// It wrote what was there.
+    Wrote,
+    /// It wrote something else.
+    Changed,
+}
+
 impl Step {
     fn writes(&self) -> bool {
         self.action != Action::Get
     }
 
-    /// Does the step on a string that holds its field. Returns whether it changed anything.
-    fn run(&self, bytes: &mut [u8], out: &mut Out) -> bool {
+    /// Does the step on a string that holds its field.
+    fn run(&self, bytes: &mut [u8], out: &mut Out) -> Ran {
         let old = self.field.get(bytes);
         let (new, answer) = match self.action {
             Action::Get => (Some(old), Some(old)),
@@ -142,9 +154,14 @@ impl Step {
             Some(number) => out.int(number),
             None => out.null(),
         }
-        let Some(new) = new.filter(|new| *new != old) else { return false };
-        bits::set_field(bytes, self.field.offset, self.field.width, new as u64);
-        true
+        match new {
+            Some(new) if new != old => {
+                bits::set_field(bytes, self.field.offset, self.field.width, new as u64);
+                Ran::Changed
+            }
+            Some(_) if self.writes() => Ran::Wrote,
+            _ => Ran::Nothing,
+        }
     }
 }
 
@@ -165,16 +182,20 @@ pub fn bitfield(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Don
         with_text(value, |bytes| read(&steps, bytes, out));
         return Ok(());
     };
-    cx.update(key, |block| {
+    let tells = cx.update(key, |block| {
+        let grows = block.as_ref().is_none_or(|block| stored_len(block) < reach_bytes as usize);
         Ok(edit_bytes(block, reach_bytes as usize, |bytes| {
             out.array(steps.len());
-            let mut changed = false;
-            for step in &steps {
-                changed |= step.run(bytes, out);
-            }
-            ((), changed)
+            let ran = steps.iter().map(|step| step.run(bytes, out)).max().unwrap_or(Ran::Nothing);
+            let changed = ran == Ran::Changed;
+            (changed || (ran == Ran::Wrote && grows), changed)
         }))
-    })
+    })?;
+    // A string that only grew, since every step failed, is not told of.
+    if tells {
+        cx.note_event(key, Event { class: class::STRING, name: "setbit" });
+    }
+    Ok(())
 }
 
 /// BITFIELD_RO key [GET encoding offset ...]
@@ -252,7 +273,8 @@ mod tests {
             run(Action::Add(20, Overflow::Sat)),
             run(Action::Set(99, Overflow::Fail)),
         ];
-        assert_eq!(changed, [false, true, false, false, true, false]);
+        use Ran::{Changed, Nothing, Wrote};
+        assert_eq!(changed, [Nothing, Changed, Wrote, Nothing, Changed, Nothing]);
         assert_eq!((bytes, &out.buf[..]), (vec![0x3f], &b":12\r\n:12\r\n:5\r\n$-1\r\n:15\r\n$-1\r\n"[..]));
     }
 

@@ -9,11 +9,13 @@ mod op;
 
 use super::spec::{Group::Bitmap as B, Spec, flag, key, key_range, keys};
 use crate::base::num;
+use crate::store::news::class;
 use crate::wire::{Args, Error};
 
 /// The rows.
 pub const COMMANDS: &[Spec] = &[
     Spec::write("setbit", "key offset value:integer", bit::setbit)
+        .event(class::STRING, "setbit")
         .doc(B, "2.2.0", "Sets or clears a bit of a string; makes the key when it does not exist.")
         .keys(keys::READ_UPDATE)
         .with(flag::DENYOOM),
@@ -30,6 +32,7 @@ pub const COMMANDS: &[Spec] = &[
         .cost("O(N)")
         .keys(keys::READ),
     Spec::write("bitop", "AND|OR|XOR|NOT|DIFF|DIFF1|ANDOR|ONE destkey key [key ...]", op::bitop)
+        .event(class::STRING, "set")
         .doc(B, "2.6.0", "Joins strings bit by bit and stores the result.")
         .cost("O(N)")
         .keys(&[key("OW update", 2), key_range("RO access", 3, -1, 1)])

@@ -120,7 +120,6 @@ pub fn restore(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
         let deadline_ms = deadline_ms.map(|at| at as u64);
         let block = value.store(|value| Block::new(key.bytes, value, deadline_ms, access, 0));
         let db = cx.caller.db;
-        cx.find(key);
         cx.store(key.hash).place(db, key, block);
     }
     out.ok();

@@ -9,6 +9,7 @@ use crate::cmd::spec::Done;
 use crate::ds::raw::block::BlockRef;
 use crate::ds::raw::dash::ScanAt;
 use crate::store::Store;
+use crate::store::news::{Event, class};
 use crate::wire::{Args, Error, Key, Out};
 
 /// How often RANDOMKEY draws again when it meets expired keys.
@@ -94,13 +95,15 @@ fn rename_key(cx: &mut WriteCx<'_>, args: &mut Args<'_>, only_new: bool) -> Resu
     let (from, to) = (args.key()?, args.key()?);
     let (now, caller) = (cx.now, cx.caller);
     cx.find_used(from).ok_or(Error::NoSuchKey)?;
-    if from.bytes == to.bytes || (only_new && cx.find_used(to).is_some()) {
+    if from.bytes == to.bytes || (cx.find_used(to).is_some() && only_new) {
         return Ok(false);
     }
     let block = cx.store(from.hash).take(caller.db, from).ok_or(Error::NoSuchKey)?.with_key(to.bytes);
     // To Redis a key under a new name is a new key.
     block.view().touch(now.fresh());
     cx.store(to.hash).place(caller.db, to, block);
+    cx.note_event(from, Event { class: class::GENERIC, name: "rename_from" });
+    cx.note_event(to, Event { class: class::GENERIC, name: "rename_to" });
     Ok(true)
 }
 
@@ -156,6 +159,8 @@ pub fn move_key(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Don
     if moves && let Some(block) = store.take(caller.db, key) {
         block.view().touch(now.fresh());
         store.place(db, key, block);
+        store.note_event(caller.db, key, Event { class: class::GENERIC, name: "move_from" });
+        store.note_event(db, key, Event { class: class::GENERIC, name: "move_to" });
     }
     out.flag(moves);
     Ok(())

@@ -18,6 +18,7 @@ use super::spec::{
 };
 use crate::base::num;
 use crate::ds::object::Kind;
+use crate::store::news::class;
 use crate::wire::Error;
 
 const DELETE_ALL: &[KeyPart] = &[key_range("RM delete", 1, -1, 1)];
@@ -72,6 +73,7 @@ pub const COMMANDS: &[Spec] = &[
         .keys(&[key("RW access delete", 1), key("OW insert", 2)])
         .with(flag::FAST),
     Spec::write("copy", "source destination [DB destination-db] [REPLACE]", keys::copy)
+        .event(class::GENERIC, "copy_to")
         .doc(G, "6.2.0", "Copies a value to another key, in this or another database.")
         .cost("O(N) where N is the size of the value.")
         .keys(&[key("RO access", 1), key("OW update", 2)])
@@ -153,6 +155,7 @@ pub const COMMANDS: &[Spec] = &[
         .keys(READ)
         .with(flag::FAST),
     Spec::write("persist", "key", expire::persist)
+        .event(class::GENERIC, "persist")
         .doc(G, "2.2.0", "Makes a key stay for ever.")
         .keys(UPDATE)
         .with(flag::FAST),
@@ -161,6 +164,7 @@ pub const COMMANDS: &[Spec] = &[
         "key [BY by-pattern] [LIMIT offset count] [GET get-pattern [GET get-pattern ...]] [ASC|DESC] [ALPHA] [STORE destination]",
         sort::sort,
     )
+    .event(class::LIST, "sortstore")
     .doc(G, "1.0.0", "Sorts the elements of a list, a set or a sorted set, and returns or stores them.")
     .cost(SORT_COST)
     .keys(SORTED_STORED)
@@ -188,6 +192,7 @@ pub const COMMANDS: &[Spec] = &[
         "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
         dump::restore,
     )
+    .event(class::GENERIC, "restore")
     .doc(G, "2.6.0", "Makes a key out of a serialized value.")
     .cost("O(N*M) where N is the number of elements of the value and M their average size; O(N*M*log(N)) for sorted sets.")
     .keys(OVERWRITE)
@@ -397,7 +402,7 @@ mod tests {
                 }
                 Handler::Write(f) => {
                     let stores = WriteStores::Many(&mut self.stores);
-                    f(&mut WriteCx::new(stores, caller, host, counters, now, None), args, out)
+                    f(&mut WriteCx::new(stores, caller, host, counters, now, &[]), args, out)
                 }
                 Handler::Conn(_) | Handler::Whole(_) | Handler::Container => unreachable!(),
             }

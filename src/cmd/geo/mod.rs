@@ -18,6 +18,7 @@ use super::spec::{Group::Geo as G, KeyPart, Spec, flag, key, key_behind, keys};
 use crate::base::num;
 use crate::ds::geo::Point;
 use crate::ds::geo::distance::{Unit, append_distance, distance_m};
+use crate::store::news::class;
 use crate::wire::{Args, Error, Out};
 
 /// A sorted set, as this family sees it.
@@ -55,6 +56,7 @@ pub const COMMANDS: &[Spec] = &[
             "key [NX|XX] [CH] longitude latitude member [longitude latitude member ...]",
             handlers::geoadd,
         )
+        .event(class::SORTED_SET, "zadd")
         .doc(
             G,
             "3.2.0",
@@ -79,6 +81,7 @@ pub const COMMANDS: &[Spec] = &[
             "key longitude latitude radius M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC|DESC] [STORE storekey|STOREDIST storedistkey]",
             handlers::georadius,
         )
+        .event(class::SORTED_SET, "georadiusstore")
         .doc(G, "3.2.0", "Finds or stores the members of a geospatial index within a distance of a place; superseded by GEOSEARCH and GEOSEARCHSTORE.")
         .cost(RADIUS_COST)
         .keys(RADIUS_KEYS)
@@ -96,6 +99,7 @@ pub const COMMANDS: &[Spec] = &[
             "key member radius M|KM|FT|MI [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC|DESC] [STORE storekey|STOREDIST storedistkey]",
             handlers::georadiusbymember,
         )
+        .event(class::SORTED_SET, "georadiusstore")
         .doc(G, "3.2.0", "Finds or stores the members of a geospatial index within a distance of a member; superseded by GEOSEARCH and GEOSEARCHSTORE.")
         .cost(RADIUS_COST)
         .keys(BY_MEMBER_KEYS)
@@ -121,6 +125,7 @@ pub const COMMANDS: &[Spec] = &[
             "destination source <FROMMEMBER member|FROMLONLAT longitude latitude> <BYRADIUS radius <M|KM|FT|MI>|BYBOX width height <M|KM|FT|MI>> [ASC|DESC] [COUNT count [ANY]] [STOREDIST]",
             handlers::geosearchstore,
         )
+        .event(class::SORTED_SET, "geosearchstore")
         .doc(G, "6.2.0", "Stores the members of a geospatial index that lie in a circle or a rectangle.")
         .cost(SEARCH_COST)
         .keys(STORE_KEYS)

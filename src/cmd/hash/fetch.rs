@@ -1,6 +1,7 @@
 //! Fields fetched or set together with their deadlines: HGETDEL, HGETEX, HSETEX.
 use super::{
-    Expiration, MILLISECONDS, POSITIVE, SECONDS, UNIX_MILLISECONDS, UNIX_SECONDS, change, fields, reply_value,
+    Expiration, HDEL, HEXPIRE, HPERSIST, HSET, MILLISECONDS, POSITIVE, SECONDS, UNIX_MILLISECONDS,
+    UNIX_SECONDS, change, fields, reply_value,
 };
 use crate::base::num;
 use crate::cmd::cx::WriteCx;
@@ -76,6 +77,11 @@ pub fn hgetex(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
         if hash.view().is_some() && !matches!(wanted, Change::Nothing) {
             hash.admit_deadlines();
         }
+        hash.stands_for(match wanted {
+            Change::Set(deadline_ms) if deadline_ms > now_ms => &[HEXPIRE],
+            Change::Set(_) => &[HDEL],
+            Change::Clear | Change::Nothing => &[HPERSIST],
+        });
         out.array(count);
         for name in args.rest() {
             hash.drop_due(name);
@@ -208,6 +214,11 @@ pub fn hsetex(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
             if let Some(deadline_ms) = options.deadline_ms {
                 hash.set_deadline(name, deadline_ms, Condition::Always);
             }
+        }
+        match options.deadline_ms {
+            Some(deadline_ms) if deadline_ms > hash.now_ms() => hash.stands_for(&[HSET, HEXPIRE]),
+            Some(_) => hash.stands_for(&[HSET, HDEL]),
+            None => {}
         }
         hash.changed(options.fields);
         Ok(true)

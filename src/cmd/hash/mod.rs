@@ -11,6 +11,7 @@ use super::spec::keys::{LOOK, READ, READ_UPDATE, UPDATE};
 use super::spec::{Group::Hash as H, KeyPart, Spec, flag, key};
 use crate::base::num;
 use crate::cmd::element::put_element;
+use crate::store::news::{Event, class};
 use crate::types::hash::{Field, HashMut, HashRef};
 use crate::wire::{Args, Error, Key, Out};
 
@@ -26,15 +27,18 @@ const MORE: u32 = flag::DENYOOM | flag::FAST;
 /// The rows.
 pub const COMMANDS: &[Spec] = &[
     Spec::write("hset", "key field value [field value ...]", field::hset)
+        .event(class::HASH, "hset")
         .doc(H, "2.0.0", "Sets fields of a hash; makes the key when it does not exist.")
         .cost(EACH_FIELD)
         .keys(UPDATE)
         .with(MORE),
     Spec::write("hsetnx", "key field value", field::hsetnx)
+        .event(class::HASH, "hset")
         .doc(H, "2.0.0", "Sets a field of a hash only when the field does not exist.")
         .keys(INSERT)
         .with(MORE),
     Spec::write("hmset", "key field value [field value ...]", field::hmset)
+        .event(class::HASH, "hset")
         .doc(H, "2.0.0", "Sets fields of a hash; the old name of HSET.")
         .cost(EACH_FIELD)
         .keys(UPDATE)
@@ -49,6 +53,7 @@ pub const COMMANDS: &[Spec] = &[
         .keys(READ)
         .with(flag::FAST),
     Spec::write("hdel", "key field [field ...]", field::hdel)
+        .event(class::HASH, "hdel")
         .doc(H, "2.0.0", "Deletes fields of a hash, and the hash with its last field.")
         .cost(EACH_FIELD)
         .keys(DELETE)
@@ -66,10 +71,12 @@ pub const COMMANDS: &[Spec] = &[
         .keys(LOOK)
         .with(flag::FAST),
     Spec::write("hincrby", "key field increment", field::hincrby)
+        .event(class::HASH, "hincrby")
         .doc(H, "2.0.0", "Adds to the integer value of a field; a missing field counts as 0.")
         .keys(READ_UPDATE)
         .with(MORE),
     Spec::write("hincrbyfloat", "key field increment:double", field::hincrbyfloat)
+        .event(class::HASH, "hincrbyfloat")
         .doc(H, "2.6.0", "Adds to the float value of a field; a missing field counts as 0.")
         .keys(READ_UPDATE)
         .with(MORE),
@@ -149,11 +156,13 @@ pub const COMMANDS: &[Spec] = &[
         .keys(READ)
         .with(flag::FAST),
     Spec::write("hpersist", "key FIELDS numfields field [field ...]", ttl::hpersist)
+        .event(class::HASH, "hpersist")
         .doc(H, "7.4.0", "Makes fields of a hash stay for ever.")
         .cost(EACH_FIELD)
         .keys(UPDATE)
         .with(flag::FAST),
     Spec::write("hgetdel", "key FIELDS numfields field [field ...]", fetch::hgetdel)
+        .event(class::HASH, "hdel")
         .doc(H, "8.0.0", "Returns the values of fields of a hash and deletes them.")
         .cost(EACH_FIELD)
         .keys(READ_DELETE)
@@ -172,6 +181,7 @@ pub const COMMANDS: &[Spec] = &[
         "key [FNX|FXX] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL] FIELDS numfields field value [field value ...]",
         fetch::hsetex,
     )
+    .event(class::HASH, "hset")
     .doc(H, "8.0.0", "Sets fields of a hash, perhaps with an expiration time.")
     .cost(EACH_FIELD)
     .keys(UPDATE)
@@ -238,6 +248,11 @@ fn fields(args: &mut Args<'_>, positive: &'static str) -> Result<usize, Error> {
 }
 
 /// What [`fields`] says of a number that is none or too small, in most commands.
+const HSET: Event = Event { class: class::HASH, name: "hset" };
+const HDEL: Event = Event { class: class::HASH, name: "hdel" };
+const HEXPIRE: Event = Event { class: class::HASH, name: "hexpire" };
+const HPERSIST: Event = Event { class: class::HASH, name: "hpersist" };
+
 const POSITIVE: &str = "Number of fields must be a positive integer";
 
 /// An expiration time as an argument gives it.

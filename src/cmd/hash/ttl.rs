@@ -1,6 +1,7 @@
 //! Deadlines of fields: setting, showing and clearing them.
 use super::{
-    Expiration, MILLISECONDS, POSITIVE, SECONDS, UNIX_MILLISECONDS, UNIX_SECONDS, change, fields, look,
+    Expiration, HDEL, HEXPIRE, MILLISECONDS, POSITIVE, SECONDS, UNIX_MILLISECONDS, UNIX_SECONDS, change,
+    fields, look,
 };
 use crate::cmd::cx::{ReadCx, WriteCx};
 use crate::cmd::spec::Done;
@@ -41,6 +42,7 @@ fn expire_with(
     change(cx, key, |hash| {
         let deadline_ms = time.deadline_ms(args.bytes()?, now_ms, command)?;
         let condition = condition(args);
+        hash.stands_for(if deadline_ms > now_ms { &[HEXPIRE] } else { &[HDEL] });
         let count = fields(args, "Parameter `numFields` should be greater than 0")?;
         if hash.view().is_some() {
             hash.admit_deadlines();

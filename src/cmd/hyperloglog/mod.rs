@@ -12,6 +12,7 @@ use crate::ds::hll::{self, Encoding, Invalid};
 use crate::ds::packed::PackedBytes;
 use crate::ds::raw::block::{BlockMut, BlockRef, MARK_EDITED, MARK_SLACK, NewValue, Payload};
 use crate::store::db::Next;
+use crate::store::news::class;
 use crate::wire::{Error, Key};
 
 /// A destination, then sources.
@@ -20,6 +21,7 @@ const MERGED: &[KeyPart] = &[key("RW access insert", 1), key_range("RO access", 
 /// The rows.
 pub const COMMANDS: &[Spec] = &[
     Spec::write("pfadd", "key [element [element ...]]", elements::pfadd)
+        .event(class::STRING, "pfadd")
         .doc(H, "2.8.9", "Adds elements to a HyperLogLog; makes the key when it does not exist.")
         .cost("O(1) for each element.")
         .keys(&[key("RW insert", 1)])
@@ -39,6 +41,7 @@ pub const COMMANDS: &[Spec] = &[
         .without(flag::WRITE)
         .with(flag::READONLY | flag::MAY_REPLICATE),
     Spec::write("pfmerge", "destkey [sourcekey [sourcekey ...]]", elements::pfmerge)
+        .event(class::STRING, "pfadd")
         .doc(H, "2.8.9", "Adds all elements of some HyperLogLogs to another one.")
         .cost("O(N) to merge N HyperLogLogs, with large constant times.")
         .keys(MERGED)

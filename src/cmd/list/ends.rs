@@ -1,5 +1,5 @@
 //! At the ends of a list: pushing and popping.
-use super::side;
+use super::{popped, side};
 use crate::cmd::cx::WriteCx;
 use crate::cmd::element::put_element;
 use crate::cmd::spec::Done;
@@ -119,6 +119,7 @@ pub(super) fn pop_first(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out
         ListRef::of(block)?;
         out.array(2);
         out.bulk(key.bytes);
+        cx.stands_for(popped(side));
         cx.edit(key, |editor| pop_some(editor, count.unwrap_or(1), side, out))?;
         return Ok(true);
     }

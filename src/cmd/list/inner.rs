@@ -67,8 +67,11 @@ pub fn ltrim(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let (key, start, stop) = (args.key()?, args.int()?, args.int()?);
     cx.edit(key, |editor| {
         let mut list = ListMut::of(editor)?;
-        let (first, count) = places(start, stop, list.view().map_or(0, ListRef::len));
-        list.keep(first, count);
+        if let Some(len) = list.view().map(ListRef::len) {
+            let (first, count) = places(start, stop, len);
+            list.keep(first, count);
+            editor.counts_as_change();
+        }
         Ok::<_, Error>(())
     })?;
     out.ok();

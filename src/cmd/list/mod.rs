@@ -8,6 +8,7 @@ mod read;
 use super::spec::keys::{LOOK, READ, UPDATE};
 use super::spec::{Group::List as L, KeyPart, Spec, flag, key, key_count, key_range};
 use crate::ds::list::Side;
+use crate::store::news::{Event, class};
 use crate::wire::args::option_word;
 use crate::wire::{Args, Error};
 
@@ -22,31 +23,37 @@ const EACH_ADDED: &str = "O(N) where N is the number of elements added.";
 /// The rows.
 pub const COMMANDS: &[Spec] = &[
     Spec::write("lpush", "key element [element ...]", ends::lpush)
+        .event(class::LIST, "lpush")
         .doc(L, "1.0.0", "Puts elements in front of a list; makes the key when it does not exist.")
         .cost(EACH_ADDED)
         .keys(INSERT)
         .with(flag::DENYOOM | flag::FAST),
     Spec::write("rpush", "key element [element ...]", ends::rpush)
+        .event(class::LIST, "rpush")
         .doc(L, "1.0.0", "Puts elements at the end of a list; makes the key when it does not exist.")
         .cost(EACH_ADDED)
         .keys(INSERT)
         .with(flag::DENYOOM | flag::FAST),
     Spec::write("lpushx", "key element [element ...]", ends::lpushx)
+        .event(class::LIST, "lpush")
         .doc(L, "2.2.0", "Puts elements in front of a list, only when the list exists.")
         .cost(EACH_ADDED)
         .keys(INSERT)
         .with(flag::DENYOOM | flag::FAST),
     Spec::write("rpushx", "key element [element ...]", ends::rpushx)
+        .event(class::LIST, "rpush")
         .doc(L, "2.2.0", "Puts elements at the end of a list, only when the list exists.")
         .cost(EACH_ADDED)
         .keys(INSERT)
         .with(flag::DENYOOM | flag::FAST),
     Spec::write("lpop", "key [count]", ends::lpop)
+        .event(class::LIST, "lpop")
         .doc(L, "1.0.0", "Takes the first elements out of a list and returns them.")
         .cost("O(N) where N is the number of elements returned.")
         .keys(POP)
         .with(flag::FAST),
     Spec::write("rpop", "key [count]", ends::rpop)
+        .event(class::LIST, "rpop")
         .doc(L, "1.0.0", "Takes the last elements out of a list and returns them, the last one first.")
         .cost("O(N) where N is the number of elements returned.")
         .keys(POP)
@@ -73,20 +80,24 @@ pub const COMMANDS: &[Spec] = &[
         .cost("O(N) where N is the number of elements looked at.")
         .keys(READ),
     Spec::write("lset", "key index element", inner::lset)
+        .event(class::LIST, "lset")
         .doc(L, "1.0.0", "Replaces an element of a list by its index.")
         .cost("O(N) where N is the distance to the nearer end: elements for short lists, nodes for long ones.")
         .keys(UPDATE)
         .with(flag::DENYOOM),
     Spec::write("linsert", "key BEFORE|AFTER pivot element", inner::linsert)
+        .event(class::LIST, "linsert")
         .doc(L, "2.2.0", "Puts an element beside another element of a list.")
         .cost("O(N) where N is the number of elements before the other one.")
         .keys(INSERT)
         .with(flag::DENYOOM),
     Spec::write("lrem", "key count element", inner::lrem)
+        .event(class::LIST, "lrem")
         .doc(L, "1.0.0", "Takes elements that equal the given one out of a list.")
         .cost("O(N+M) where N is the length of the list and M is the number of elements taken out.")
         .keys(DELETE),
     Spec::write("ltrim", "key start stop", inner::ltrim)
+        .event(class::LIST, "ltrim")
         .doc(L, "1.0.0", "Leaves only a part of a list.")
         .cost("O(N) where N is the number of elements taken out.")
         .keys(DELETE),
@@ -99,11 +110,13 @@ pub const COMMANDS: &[Spec] = &[
         .keys(MOVE)
         .with(flag::DENYOOM),
     Spec::write("blpop", "key [key ...] timeout:double", blocking::blpop)
+        .event(class::LIST, "lpop")
         .doc(L, "2.0.0", "Takes the first element out of the first of several lists that has one; waits for one.")
         .cost(EACH_KEY)
         .keys(POP_SOME)
         .with(flag::BLOCKING),
     Spec::write("brpop", "key [key ...] timeout:double", blocking::brpop)
+        .event(class::LIST, "rpop")
         .doc(L, "2.0.0", "Takes the last element out of the first of several lists that has one; waits for one.")
         .cost(EACH_KEY)
         .keys(POP_SOME)
@@ -134,6 +147,17 @@ fn side(args: &mut Args<'_>) -> Result<Side, Error> {
     };
     args.skip();
     Ok(side)
+}
+
+const LPOP: Event = Event { class: class::LIST, name: "lpop" };
+const RPOP: Event = Event { class: class::LIST, name: "rpop" };
+
+/// What stands for elements taken out at an end.
+fn popped(side: Side) -> &'static [Event] {
+    match side {
+        Side::Front => &[LPOP],
+        Side::Back => &[RPOP],
+    }
 }
 
 /// First place and number of places that `start` and `stop` mean in a list of `len`, negative ones counted from the

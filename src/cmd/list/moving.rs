@@ -1,11 +1,13 @@
 //! Moving an element from list to list.
 //!
-//! Must stay true: nothing changes before both keys are known to be lists.
-use super::side;
+//! Must stay true: nothing changes before both keys are known to be lists; the element arrives before it leaves, which
+//! is the order in which Redis tells of it.
+use super::{LPOP, RPOP, popped, side};
 use crate::cmd::cx::WriteCx;
 use crate::cmd::element::put_element;
 use crate::cmd::spec::Done;
 use crate::ds::list::Side;
+use crate::store::news::{Event, class};
 use crate::types::list::{ListMut, ListRef};
 use crate::wire::{Args, Error, Key, Out};
 
@@ -30,6 +32,7 @@ pub(super) fn move_element(
     out: &mut Out,
 ) -> Done {
     if source.bytes == destination.bytes {
+        cx.stands_for(rotated(from, to));
         return cx.edit(source, |editor| {
             if ListMut::of(editor)?.rotate(from, to, |element| put_element(out, element)).is_none() {
                 out.null();
@@ -37,25 +40,42 @@ pub(super) fn move_element(
             Ok(())
         });
     }
-    let receivable = match cx.peek(destination) {
-        Some(block) => ListRef::of(block).map(drop),
-        None => Ok(()),
-    };
-    let moved = cx.edit(source, |editor| {
-        let mut list = ListMut::of(editor)?;
-        if list.view().is_some() {
-            receivable?;
-        }
-        Ok::<_, Error>(list.pop_moved(from))
-    })?;
-    let Some(moved) = moved else {
+    let list = cx.find_used(source).map(ListRef::of).transpose()?;
+    let Some(moved) = list.and_then(|list| list.moved(from)) else {
         out.null();
         return Ok(());
     };
+    cx.stands_for(pushed(to));
     cx.edit(destination, |editor| {
         ListMut::of(editor)?.push_moved(to, &moved);
         Ok::<_, Error>(())
     })?;
+    cx.stands_for(popped(from));
+    cx.edit(source, |editor| {
+        ListMut::of(editor)?.pop(from, |_| ());
+        Ok::<_, Error>(())
+    })?;
     out.bulk(&moved.text);
     Ok(())
+}
+
+const LPUSH: Event = Event { class: class::LIST, name: "lpush" };
+const RPUSH: Event = Event { class: class::LIST, name: "rpush" };
+
+/// What stands for an element that arrives,
+fn pushed(to: Side) -> &'static [Event] {
+    match to {
+        Side::Front => &[LPUSH],
+        Side::Back => &[RPUSH],
+    }
+}
+
+/// and for one that moves within its list.
+fn rotated(from: Side, to: Side) -> &'static [Event] {
+    match (from, to) {
+        (Side::Front, Side::Front) => &[LPUSH, LPOP],
+        (Side::Front, Side::Back) => &[RPUSH, LPOP],
+        (Side::Back, Side::Front) => &[LPUSH, RPOP],
+        (Side::Back, Side::Back) => &[RPUSH, RPOP],
+    }
 }

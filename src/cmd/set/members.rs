@@ -4,6 +4,7 @@ use crate::cmd::cx::{ReadCx, WriteCx};
 use crate::cmd::element::{put_element, put_walk};
 use crate::cmd::generic::ElementFilter;
 use crate::cmd::spec::Done;
+use crate::store::news::{Event, class};
 use crate::types::set::{SetMut, SetRef};
 use crate::wire::{Args, Error, Key, Out};
 
@@ -75,7 +76,9 @@ pub fn smove(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     cx.find_used(to).map(SetRef::of).transpose()?;
     if is_member && from.bytes != to.bytes {
         let member = std::iter::once(member);
+        cx.stands_for(&[Event { class: class::SET, name: "srem" }]);
         cx.edit(from, |editor| SetMut::of(editor).map(|mut set| set.remove(member.clone())))?;
+        cx.stands_for(&[Event { class: class::SET, name: "sadd" }]);
         cx.edit(to, |editor| SetMut::of(editor).map(|mut set| set.add(member)))?;
     }
     out.flag(is_member);

@@ -4,6 +4,7 @@ mod members;
 mod random;
 
 use super::spec::{Group::Set as S, KeyPart, Spec, flag, key, key_count, key_range, keys};
+use crate::store::news::class;
 
 /// A result and its sources.
 const STORE: &[KeyPart] = &[key("OW update", 1), key_range("RO access", 2, -1, 1)];
@@ -15,11 +16,13 @@ const COST_OF_ALL: &str = "O(N) where N is the number of members of all sets.";
 /// The rows.
 pub const COMMANDS: &[Spec] = &[
     Spec::write("sadd", "key member [member ...]", members::sadd)
+        .event(class::SET, "sadd")
         .doc(S, "1.0.0", "Adds members to a set; makes the key when it does not exist.")
         .cost("O(1) for each member.")
         .keys(&[key("RW insert", 1)])
         .with(flag::DENYOOM | flag::FAST),
     Spec::write("srem", "key member [member ...]", members::srem)
+        .event(class::SET, "srem")
         .doc(S, "1.0.0", "Removes members from a set, and the key with the last one.")
         .cost("O(1) for each member.")
         .keys(&[key("RW delete", 1)])
@@ -52,6 +55,7 @@ pub const COMMANDS: &[Spec] = &[
         .keys(keys::READ)
         .tips(RANDOM),
     Spec::write("spop", "key [count]", random::spop)
+        .event(class::SET, "spop")
         .doc(
             S,
             "1.0.0",
@@ -77,6 +81,7 @@ pub const COMMANDS: &[Spec] = &[
         .keys(&[key_count("RO access", 1)])
         .with(flag::MOVABLEKEYS),
     Spec::write("sinterstore", "destination key [key ...]", algebra::sinterstore)
+        .event(class::SET, "sinterstore")
         .doc(S, "1.0.0", "Stores the members that all sets have as a new set.")
         .cost(COST_OF_SMALLEST)
         .keys(STORE)
@@ -87,6 +92,7 @@ pub const COMMANDS: &[Spec] = &[
         .keys(keys::READ_ALL)
         .tips(ANY_ORDER),
     Spec::write("sunionstore", "destination key [key ...]", algebra::sunionstore)
+        .event(class::SET, "sunionstore")
         .doc(S, "1.0.0", "Stores the members that any of the sets has as a new set.")
         .cost(COST_OF_ALL)
         .keys(STORE)
@@ -97,6 +103,7 @@ pub const COMMANDS: &[Spec] = &[
         .keys(keys::READ_ALL)
         .tips(ANY_ORDER),
     Spec::write("sdiffstore", "destination key [key ...]", algebra::sdiffstore)
+        .event(class::SET, "sdiffstore")
         .doc(S, "1.0.0", "Stores the members of the first set that no other one has as a new set.")
         .cost(COST_OF_ALL)
         .keys(STORE)

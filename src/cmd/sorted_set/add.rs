@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use crate::base::num;
 use crate::cmd::cx::WriteCx;
 use crate::cmd::spec::Done;
+use crate::store::news::{Event, class};
 use crate::types::sorted_set::{Outcome, Rules, SortedSetMut};
 use crate::wire::args::option_word;
 use crate::wire::{Args, Error, Key, Out};
@@ -39,7 +40,10 @@ fn add(cx: &mut WriteCx<'_>, args: &mut Args<'_>, mut rules: Rules, out: &mut Ou
             GT => rules.gt = true,
             LT => rules.lt = true,
             CH => count_changed = true,
-            INCR => rules.incr = true,
+            INCR => {
+                rules.incr = true;
+                cx.stands_for(&[Event { class: class::SORTED_SET, name: "zincr" }]);
+            }
             _ => break,
         }
         args.skip();

@@ -12,6 +12,7 @@ use super::spec::{Group::SortedSet as S, KeyPart, Spec, flag, key, key_count, ke
 use crate::cmd::element::put_element;
 use crate::ds::listpack::Element;
 use crate::store::db::Ttl;
+use crate::store::news::class;
 use crate::types::sorted_set::{Limits, NewSortedSet, SortedSetRef};
 use crate::wire::{Error, Key, Out, Protocol};
 
@@ -43,16 +44,19 @@ const COST_OF_DIFFERENCE: &str =
 /// The rows.
 pub const COMMANDS: &[Spec] = &[
     Spec::write("zadd", "key [NX|XX] [GT|LT] [CH] [INCR] score member [score member ...]", add::zadd)
+        .event(class::SORTED_SET, "zadd")
         .doc(S, "1.2.0", "Adds members with their scores to a sorted set, or changes their scores; makes the key when it does not exist.")
         .cost("O(log(N)) for each member, where N is the size of the sorted set.")
         .keys(keys::UPDATE)
         .with(flag::DENYOOM | flag::FAST),
     Spec::write("zincrby", "key increment member", add::zincrby)
+        .event(class::SORTED_SET, "zincr")
         .doc(S, "1.2.0", "Adds to the score of a member of a sorted set; a missing member has the score 0.")
         .cost(COST_OF_ONE)
         .keys(keys::READ_UPDATE)
         .with(flag::DENYOOM | flag::FAST),
     Spec::write("zrem", "key member [member ...]", add::zrem)
+        .event(class::SORTED_SET, "zrem")
         .doc(S, "1.2.0", "Removes members from a sorted set, and the key with the last one.")
         .cost("O(log(N)) for each member, where N is the size of the sorted set.")
         .keys(DELETE)
@@ -109,6 +113,7 @@ pub const COMMANDS: &[Spec] = &[
     .cost(COST_OF_RANGE)
     .keys(keys::READ),
     Spec::write("zrangestore", "dst src min max [BYSCORE|BYLEX] [REV] [LIMIT offset count]", range::zrangestore)
+        .event(class::SORTED_SET, "zrangestore")
         .doc(S, "6.2.0", "Stores the members of a sorted set in a range of places, scores or bytes.")
         .cost("O(log(N)+M) where N is the size of the sorted set and M the number of members stored.")
         .keys(STORE_ONE)
@@ -138,23 +143,28 @@ pub const COMMANDS: &[Spec] = &[
         .cost(COST_OF_RANGE)
         .keys(keys::READ),
     Spec::write("zremrangebyrank", "key start stop", range::zremrangebyrank)
+        .event(class::SORTED_SET, "zremrangebyrank")
         .doc(S, "2.0.0", "Removes the members of a sorted set in a range of places, and the key with the last one.")
         .cost(COST_OF_REMOVAL)
         .keys(DELETE),
     Spec::write("zremrangebyscore", "key min:double max:double", range::zremrangebyscore)
+        .event(class::SORTED_SET, "zremrangebyscore")
         .doc(S, "1.2.0", "Removes the members of a sorted set with scores in a range, and the key with the last one.")
         .cost(COST_OF_REMOVAL)
         .keys(DELETE),
     Spec::write("zremrangebylex", "key min max", range::zremrangebylex)
+        .event(class::SORTED_SET, "zremrangebylex")
         .doc(S, "2.8.9", "Removes the members of a sorted set in a range of their bytes, and the key with the last one.")
         .cost(COST_OF_REMOVAL)
         .keys(DELETE),
     Spec::write("zpopmin", "key [count]", pop::zpopmin)
+        .event(class::SORTED_SET, "zpopmin")
         .doc(S, "5.0.0", "Takes the members with the lowest scores from a sorted set and returns them; removes the key with the last one.")
         .cost(COST_OF_POP)
         .keys(POP)
         .with(flag::FAST),
     Spec::write("zpopmax", "key [count]", pop::zpopmax)
+        .event(class::SORTED_SET, "zpopmax")
         .doc(S, "5.0.0", "Takes the members with the highest scores from a sorted set and returns them; removes the key with the last one.")
         .cost(COST_OF_POP)
         .keys(POP)
@@ -197,6 +207,7 @@ pub const COMMANDS: &[Spec] = &[
         "destination numkeys key [key ...] [WEIGHTS weight:integer [weight:integer ...]] [AGGREGATE SUM|MIN|MAX]",
         algebra::zunionstore,
     )
+    .event(class::SORTED_SET, "zunionstore")
     .doc(S, "2.0.0", "Stores the members of all sorted sets and sets.")
     .cost(COST_OF_UNION)
     .keys(STORE_MANY)
@@ -206,11 +217,13 @@ pub const COMMANDS: &[Spec] = &[
         "destination numkeys key [key ...] [WEIGHTS weight:integer [weight:integer ...]] [AGGREGATE SUM|MIN|MAX]",
         algebra::zinterstore,
     )
+    .event(class::SORTED_SET, "zinterstore")
     .doc(S, "2.0.0", "Stores the members that all sorted sets and sets have.")
     .cost(COST_OF_INTERSECTION)
     .keys(STORE_MANY)
     .with(flag::DENYOOM | flag::MOVABLEKEYS),
     Spec::write("zdiffstore", "destination numkeys key [key ...]", algebra::zdiffstore)
+        .event(class::SORTED_SET, "zdiffstore")
         .doc(S, "6.2.0", "Stores the members of the first sorted set or set that no other has.")
         .cost(COST_OF_DIFFERENCE)
         .keys(STORE_MANY)

@@ -3,6 +3,7 @@ use super::put_scored;
 use crate::cmd::cx::WriteCx;
 use crate::cmd::element::put_element;
 use crate::cmd::spec::Done;
+use crate::store::news::{Event, class};
 use crate::types::sorted_set::{SortedSetMut, SortedSetRef, Way};
 use crate::wire::{Args, Error, Out, Protocol};
 
@@ -80,6 +81,10 @@ pub fn zmpop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         }
         count = Some(args.int_from(1, "count should be greater than 0")?);
     }
+    cx.stands_for(match way {
+        Way::Up => &[Event { class: class::SORTED_SET, name: "zpopmin" }],
+        Way::Down => &[Event { class: class::SORTED_SET, name: "zpopmax" }],
+    });
     for key in keys {
         let popped = cx.edit(key, |editor| {
             let mut set = SortedSetMut::of(editor)?;

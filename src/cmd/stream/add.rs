@@ -1,6 +1,6 @@
 //! Changes of the log: XADD, XTRIM, XDEL, XSETID.
 use super::id::{parse, parse_all, parse_new};
-use super::reply_id;
+use super::{XADD, XTRIM, reply_id};
 use crate::cmd::cx::WriteCx;
 use crate::cmd::spec::Done;
 use crate::config::{P, Settings};
@@ -175,8 +175,8 @@ fn append(editor: &mut Editor<'_>, options: &Options, args: &Args<'_>) -> Result
         return Err(Error::err("Elements are too large to be stored"));
     }
     log.append(id, limits, args.rest());
-    if let Some(trim) = trim {
-        log.trim(trim);
+    if trim.is_some_and(|trim| log.trim(trim) > 0) {
+        editor.stands_for(&[XADD, XTRIM]);
     }
     editor.changed(1);
     Ok(Some(id))

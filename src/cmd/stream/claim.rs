@@ -1,6 +1,6 @@
 //! What is pending: XACK, XPENDING, XCLAIM, XAUTOCLAIM.
 use super::id::{Ids, parse, parse_all, parse_end, parse_start};
-use super::{int_or, no_group, reply_entry, reply_id};
+use super::{CREATECONSUMER, int_or, no_group, reply_entry, reply_id};
 use crate::cmd::cx::{ReadCx, WriteCx};
 use crate::cmd::spec::Done;
 use crate::ds::stream::{ConsumerId, Delivery, Group, Log, Stream, StreamId};
@@ -234,6 +234,9 @@ pub fn xclaim(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
         }
         out.insert_at(mark, |out| out.array(claimed));
         let moved_only = moved && claimed + gone == 0;
+        if made {
+            editor.stands_for(&[CREATECONSUMER]);
+        }
         editor.changed(claimed + gone + usize::from(made) + usize::from(moved_only));
         Ok(())
     })
@@ -335,6 +338,9 @@ pub fn xautoclaim(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> D
         });
         out.array(gone.len());
         gone.iter().for_each(|id| reply_id(out, *id));
+        if made {
+            editor.stands_for(&[CREATECONSUMER]);
+        }
         editor.changed(claimed + gone.len() + usize::from(made));
         Ok(())
     })

@@ -12,6 +12,7 @@ use super::spec::keys::{LOOK, READ, UPDATE};
 use super::spec::{Done, Group::Stream as S, KeyPart, Spec, flag, half_behind_options, key};
 use crate::cmd::element::put_element;
 use crate::ds::stream::{Entry, StreamId};
+use crate::store::news::{Event, class};
 use crate::wire::{Args, Error, Out};
 
 const DELETE: &[KeyPart] = &[key("RW delete", 1)];
@@ -26,6 +27,10 @@ const READ_OPTIONS: &[(&str, usize)] = &[("COUNT", 1), ("BLOCK", 1), ("GROUP", 2
 
 const RETURNED: &str = "O(N) with N being the number of entries returned.";
 
+const XADD: Event = Event { class: class::STREAM, name: "xadd" };
+const XTRIM: Event = Event { class: class::STREAM, name: "xtrim" };
+const CREATECONSUMER: Event = Event { class: class::STREAM, name: "xgroup-createconsumer" };
+
 /// The rows.
 pub const COMMANDS: &[Spec] = &[
     Spec::write(
@@ -33,17 +38,20 @@ pub const COMMANDS: &[Spec] = &[
         "key [NOMKSTREAM] [MAXLEN|MINID [=|~] threshold [LIMIT count]] <*|id> field value [field value ...]",
         add::xadd,
     )
+    .event(class::STREAM, "xadd")
     .doc(S, "5.0.0", "Appends an entry to a stream; makes the key when it does not exist.")
     .cost("O(1) for the entry, O(N) for trimming where N is the number of entries that go.")
     .keys(UPDATE)
     .tips(VARYING)
     .with(flag::DENYOOM | flag::FAST),
     Spec::write("xtrim", "key MAXLEN|MINID [=|~] threshold [LIMIT count]", add::xtrim)
+        .event(class::STREAM, "xtrim")
         .doc(S, "5.0.0", "Deletes entries from the beginning of a stream.")
         .cost("O(N) where N is the number of entries that go; whole nodes go at once.")
         .keys(DELETE)
         .tips(VARYING),
     Spec::write("xdel", "key id [id ...]", add::xdel)
+        .event(class::STREAM, "xdel")
         .doc(S, "5.0.0", "Deletes entries from a stream and counts those that were there.")
         .cost("O(log(M)) for each entry where M is the number of entries of the stream.")
         .keys(DELETE)
@@ -53,6 +61,7 @@ pub const COMMANDS: &[Spec] = &[
         "key last-id [ENTRIESADDED entries-added:integer] [MAXDELETEDID max-deleted-id]",
         add::xsetid,
     )
+    .event(class::STREAM, "xsetid")
     .doc(S, "5.0.0", "Sets the last ID of a stream and what it knows of its past, as replication does.")
     .keys(UPDATE)
     .with(flag::DENYOOM | flag::FAST),
@@ -118,21 +127,26 @@ const XGROUP: &[Spec] = &[
         "key group <id|$> [MKSTREAM] [ENTRIESREAD entriesread:integer]",
         group::create,
     )
+    .event(class::STREAM, "xgroup-create")
     .doc(S, "5.0.0", "Makes a consumer group.")
     .keys(INSERT_SECOND)
     .with(flag::DENYOOM),
     Spec::write("xgroup|setid", "key group <id|$> [ENTRIESREAD entriesread:integer]", group::setid)
+        .event(class::STREAM, "xgroup-setid")
         .doc(S, "5.0.0", "Sets which entry counts as the last that a group got.")
         .keys(UPDATE_SECOND),
     Spec::write("xgroup|destroy", "key group", group::destroy)
+        .event(class::STREAM, "xgroup-destroy")
         .doc(S, "5.0.0", "Removes a consumer group.")
         .cost("O(N) where N is the number of pending entries of the group.")
         .keys(DELETE_SECOND),
     Spec::write("xgroup|createconsumer", "key group consumer", group::createconsumer)
+        .event(class::STREAM, "xgroup-createconsumer")
         .doc(S, "6.2.0", "Adds a consumer to a group.")
         .keys(INSERT_SECOND)
         .with(flag::DENYOOM),
     Spec::write("xgroup|delconsumer", "key group consumer", group::delconsumer)
+        .event(class::STREAM, "xgroup-delconsumer")
         .doc(S, "5.0.0", "Removes a consumer from a group, with all that is pending for it.")
         .cost("O(N) where N is the number of pending entries of the consumer.")
         .keys(DELETE_SECOND),

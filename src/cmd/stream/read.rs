@@ -2,7 +2,7 @@
 use smallvec::SmallVec;
 
 use super::id::parse;
-use super::{count_or_all, no_group, reply_entries, reply_entry, reply_id};
+use super::{CREATECONSUMER, count_or_all, no_group, reply_entries, reply_entry, reply_id};
 use crate::cmd::cx::{ReadCx, WriteCx};
 use crate::cmd::spec::Done;
 use crate::ds::stream::{ConsumerId, Group, Log, Stream, StreamId};
@@ -215,6 +215,9 @@ impl Reader<'_> {
         } else if has_new {
             reply_name(out, key);
             self.deliver(log, group, consumer, out);
+        }
+        if made {
+            editor.stands_for(&[CREATECONSUMER]);
         }
         editor.changed(usize::from(made) + usize::from(has_new));
         Ok(history.is_some() || has_new)

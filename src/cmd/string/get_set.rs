@@ -6,6 +6,7 @@ use crate::cmd::cx::{ReadCx, WriteCx, string_of};
 use crate::cmd::spec::Done;
 use crate::ds::raw::block::BlockRef;
 use crate::store::db::Ttl;
+use crate::store::news::Event;
 use crate::wire::args::option_word;
 use crate::wire::{Args, Error, Out};
 
@@ -153,6 +154,9 @@ pub fn set(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     };
     if passes {
         cx.put(key, encode(value), ttl, 0);
+        if options.expire.is_some() {
+            cx.note_event(key, Event::EXPIRE);
+        }
     } else {
         cx.find_used(key);
     }
@@ -183,6 +187,7 @@ fn set_for(
     let (key, time, value) = (args.key()?, args.bytes()?, args.bytes()?);
     let ttl = Ttl::At(deadline_ms(time, unit_ms, cx.now.ms, command)?);
     cx.put(key, encode(value), ttl, 0);
+    cx.note_event(key, Event::EXPIRE);
     out.ok();
     Ok(())
 }
@@ -258,6 +263,7 @@ pub fn getex(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
             cx.set_deadline(key, Some(ms));
         }
         None if persist && had_deadline => {
+            cx.stands_for(&[Event::PERSIST]);
             cx.set_deadline(key, None);
         }
         None => {}

@@ -12,6 +12,7 @@ use super::spec::{Group::String as S, KeyPart, Spec, flag, key, key_range, keys}
 use crate::base::num;
 use crate::ds::raw::block::{BlockMut, MARK_EDITED, MARK_SLACK, NewValue, Payload};
 use crate::store::db::Next;
+use crate::store::news::class;
 use crate::wire::{Error, Out};
 
 /// Keys and values in turns.
@@ -28,22 +29,27 @@ pub const COMMANDS: &[Spec] = &[
         "key value [NX|XX|IFEQ comparison-value] [GET] [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]",
         get_set::set,
     )
+    .event(class::STRING, "set")
     .doc(S, "1.0.0", "Sets the string value of a key, whatever it held before; makes the key when it does not exist.")
     .keys(&[key("RW access update variable_flags", 1)])
     .with(flag::DENYOOM),
     Spec::write("setnx", "key value", get_set::setnx)
+        .event(class::STRING, "set")
         .doc(S, "1.0.0", "Sets the string value of a key only when the key does not exist.")
         .keys(&[key("OW insert", 1)])
         .with(flag::DENYOOM | flag::FAST),
     Spec::write("setex", "key seconds value", get_set::setex)
+        .event(class::STRING, "set")
         .doc(S, "2.0.0", "Sets the string value and expiration time of a key, in seconds.")
         .keys(keys::OVERWRITE)
         .with(flag::DENYOOM),
     Spec::write("psetex", "key milliseconds value", get_set::psetex)
+        .event(class::STRING, "set")
         .doc(S, "2.6.0", "Sets the string value and expiration time of a key, in milliseconds.")
         .keys(keys::OVERWRITE)
         .with(flag::DENYOOM),
     Spec::write("getset", "key value", get_set::getset)
+        .event(class::STRING, "set")
         .doc(S, "1.0.0", "Returns the string value of a key and sets a new one.")
         .keys(&[key("RW access update", 1)])
         .with(flag::DENYOOM | flag::FAST),
@@ -66,17 +72,20 @@ pub const COMMANDS: &[Spec] = &[
         .tips(&["request_policy:multi_shard"])
         .with(flag::FAST),
     Spec::write("mset", "key value [key value ...]", get_set::mset)
+        .event(class::STRING, "set")
         .doc(S, "1.0.1", "Sets the string values of several keys at once.")
         .cost("O(N) where N is the number of keys.")
         .keys(PAIRS)
         .tips(&["request_policy:multi_shard", "response_policy:all_succeeded"])
         .with(flag::DENYOOM),
     Spec::write("msetnx", "key value [key value ...]", get_set::msetnx)
+        .event(class::STRING, "set")
         .doc(S, "1.0.1", "Sets the string values of several keys at once, only when none of them exists.")
         .cost("O(N) where N is the number of keys.")
         .keys(&[key_range("OW insert", 1, -1, 2)])
         .with(flag::DENYOOM),
     Spec::write("append", "key value", range::append)
+        .event(class::STRING, "append")
         .doc(S, "2.0.0", "Appends to the string value of a key; makes the key when it does not exist.")
         .cost("O(1), amortized, for short values to append.")
         .keys(&[key("RW insert", 1)])
@@ -86,6 +95,7 @@ pub const COMMANDS: &[Spec] = &[
         .keys(keys::LOOK)
         .with(flag::FAST),
     Spec::write("setrange", "key offset value", range::setrange)
+        .event(class::STRING, "setrange")
         .doc(S, "2.2.0", "Overwrites a part of the string value of a key; makes the key when it does not exist.")
         .cost("O(N) where N is the length of the value argument, or of a gap that it leaves.")
         .keys(keys::UPDATE)
@@ -99,22 +109,27 @@ pub const COMMANDS: &[Spec] = &[
         .cost("O(N) where N is the length of the returned part.")
         .keys(keys::READ),
     Spec::write("incr", "key", counter::incr)
+        .event(class::STRING, "incrby")
         .doc(S, "1.0.0", "Adds one to the integer value of a key; a missing key counts as 0.")
         .keys(keys::READ_UPDATE)
         .with(flag::DENYOOM | flag::FAST),
     Spec::write("decr", "key", counter::decr)
+        .event(class::STRING, "incrby")
         .doc(S, "1.0.0", "Subtracts one from the integer value of a key; a missing key counts as 0.")
         .keys(keys::READ_UPDATE)
         .with(flag::DENYOOM | flag::FAST),
     Spec::write("incrby", "key increment", counter::incrby)
+        .event(class::STRING, "incrby")
         .doc(S, "1.0.0", "Adds to the integer value of a key; a missing key counts as 0.")
         .keys(keys::READ_UPDATE)
         .with(flag::DENYOOM | flag::FAST),
     Spec::write("decrby", "key decrement", counter::decrby)
+        .event(class::STRING, "incrby")
         .doc(S, "1.0.0", "Subtracts from the integer value of a key; a missing key counts as 0.")
         .keys(keys::READ_UPDATE)
         .with(flag::DENYOOM | flag::FAST),
     Spec::write("incrbyfloat", "key increment:double", counter::incrbyfloat)
+        .event(class::STRING, "incrbyfloat")
         .doc(S, "2.6.0", "Adds to the float value of a key; a missing key counts as 0.")
         .keys(keys::READ_UPDATE)
         .with(flag::DENYOOM | flag::FAST),
@@ -169,7 +184,7 @@ pub(super) fn len_of(value: Payload<'_>) -> usize {
 
 /// Length of the string in a block that is handed out for a change.
 #[inline]
-fn stored_len(block: &BlockMut<'_>) -> usize {
+pub(super) fn stored_len(block: &BlockMut<'_>) -> usize {
     with_text(block.view().string(), <[u8]>::len)
 }
 

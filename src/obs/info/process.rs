@@ -63,10 +63,9 @@ pub(super) fn clients(cx: &ReadCx<'_>, text: &mut Text) {
     text.field("maxclients", cx.host.settings().int(P::MAXCLIENTS));
     text.field("client_recent_max_input_buffer", largest(|info| info.query_capacity.load(Ordering::Relaxed)));
     text.field("client_recent_max_output_buffer", largest(|info| info.output_bytes.load(Ordering::Relaxed)));
+    text.zeros(&["blocked_clients", "tracking_clients"]);
+    text.field("pubsub_clients", all.iter().filter(|info| info.is_subscriber()).count());
     text.zeros(&[
-        "blocked_clients",
-        "tracking_clients",
-        "pubsub_clients",
         "watching_clients",
         "clients_in_timeout_table",
         "total_watched_keys",

@@ -5,6 +5,7 @@ use super::Text;
 use crate::cmd::cx::ReadCx;
 use crate::cmd::table::table;
 use crate::config::P;
+use crate::host::hub::Kind;
 use crate::host::{CommandCounters, Host};
 use crate::obs::latency;
 
@@ -31,10 +32,10 @@ pub(super) fn stats(cx: &ReadCx<'_>, text: &mut Text) {
     ]);
     text.field("keyspace_hits", host.sum(|c| &c.hits));
     text.field("keyspace_misses", host.sum(|c| &c.misses));
+    text.field("pubsub_channels", host.hub.subjects(Kind::Channel));
+    text.field("pubsub_patterns", host.hub.subjects(Kind::Pattern));
+    text.field("pubsubshard_channels", host.hub.subjects(Kind::ShardChannel));
     text.zeros(&[
-        "pubsub_channels",
-        "pubsub_patterns",
-        "pubsubshard_channels",
         "latest_fork_usec",
         "total_forks",
         "migrate_cached_sockets",

@@ -15,6 +15,7 @@ use crate::ds::raw::block::{NewValue, Value};
 use crate::ds::table::{Deadline, Layout, PackedTable};
 use crate::store::Store;
 use crate::store::edit::Editor;
+use crate::store::news::Event;
 use crate::types::PACK_BYTES_MAX;
 use crate::wire::{Error, Key};
 
@@ -117,6 +118,12 @@ impl<'e, 'a> HashMut<'e, 'a> {
     #[inline]
     pub fn changed(&mut self, fields: usize) {
         self.editor.changed(fields);
+    }
+
+    /// Names the events that the change stands for; see [`Editor::stands_for`].
+    #[inline]
+    pub fn stands_for(&mut self, events: &'static [Event]) {
+        self.editor.stands_for(events);
     }
 
     fn table(&mut self) -> Option<&mut PackedTable> {
@@ -329,7 +336,7 @@ impl<'e, 'a> HashMut<'e, 'a> {
     /// smallest form.
     pub fn replace_due(&mut self, name: &[u8]) {
         if self.drop_due(name) && self.view().is_some_and(|hash| hash.len() == 0) {
-            self.editor.set(NewValue::Packed(Packing::Hash, &listpack::EMPTY));
+            self.editor.remake(NewValue::Packed(Packing::Hash, &listpack::EMPTY));
         }
     }
 
@@ -372,7 +379,7 @@ impl<'e, 'a> HashMut<'e, 'a> {
         }
         if deadline_ms <= now_ms {
             self.remove(name);
-            self.editor.expired(1);
+            self.editor.overdue(1);
             return Outcome::Deleted;
         }
         self.write_deadline(name, Some(deadline_ms));

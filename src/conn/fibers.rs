@@ -1,0 +1,168 @@
+//! Commands that may take long, because they run scripts: each on a fiber, which is set aside when it takes too long, so
+//! that other connections of the thread get answers meanwhile.
+//!
+//! Must stay true: as long as a fiber is set aside all its shards stay held and nobody enters their data; its connection
+//! runs nothing else, and does not end before it.
+use super::session::{Session, Stop, Turn, resolve};
+use crate::base::clock;
+use crate::base::hash::KeyHash;
+use crate::cmd::cx::{Client, Held, Wish, WriteStores};
+use crate::cmd::spec::{Handler, Route, flag, gate};
+use crate::cmd::table::{RowRef, table};
+use crate::host::queued::Queued;
+use crate::rt::sys::fiber::Fiber;
+use crate::shard::hold::Stores;
+use crate::shard::local::Local;
+use crate::shard::plan::ShardSet;
+use crate::store::Now;
+use crate::wire::parse::{Limits, Parsed};
+use crate::wire::{Args, Out};
+use std::sync::atomic::Ordering;
+
+/// Milliseconds between two turns of a fiber that was set aside.
+const PAUSE_MS: u64 = 1;
+
+/// What comes back from a fiber.
+pub(super) struct Ran {
+    client: Client,
+    out: Out,
+}
+
+/// Whether a command runs scripts.
+pub(super) fn runs_scripts(row: RowRef, client: &Client) -> bool {
+    let queued = match (row.spec.route, &client.multi) {
+        (Route::Transaction, Some(multi)) => multi.flags,
+        _ => 0,
+    };
+    (row.spec.flags | queued) & flag::RUNS_SCRIPTS != 0
+}
+
+fn run(home: &Local, set: &ShardSet, now: Now, queued: &Queued, mut client: Client) -> Ran {
+    let mut stores = Stores::adopt(&home.shared, set);
+    let command = queued.commands[0];
+    let mut out = Out::new(client.caller.protocol);
+    let (row, mut args) = (table().row(command.row), queued.args(command));
+    let alone = if home.shared.shards() == 1 { stores.get_mut(0) } else { None };
+    let stores = match alone {
+        Some(store) => WriteStores::One(store),
+        None => WriteStores::Many(&mut stores),
+    };
+    home.door(now).whole(row, &mut client, stores, &mut args, &mut out);
+    Ran { client, out }
+}
+
+impl Session {
+    /// Runs a command on a fiber, on shards that are held for it.
+    pub(super) fn run_on_fiber(
+        &mut self,
+        row: RowRef,
+        set: ShardSet,
+        held: (Stores<'_>, Now),
+        args: &Args<'_>,
+    ) -> Option<Stop> {
+        let mut queued = Queued::default();
+        queued.push(row.id, args, (0, KeyHash::from_bits(0)), self.client.caller);
+        let (stores, now) = held;
+        stores.pass_on();
+        let stand_in = self.client.stand_in();
+        let client = std::mem::replace(&mut self.client, stand_in);
+        let home = self.home.clone();
+        let fiber = Fiber::new(move || run(&home, &set, now, &queued, client));
+        self.go_on(fiber)
+    }
+
+    fn go_on(&mut self, mut fiber: Fiber<Ran>) -> Option<Stop> {
+        let Some(Ran { client, out }) = fiber.resume() else {
+            self.home.set_aside(true);
+            self.fiber = Some(fiber);
+            return Some(Stop::Aside);
+        };
+        self.home.set_aside(false);
+        self.client = client;
+        let before = self.out.buf.len();
+        self.out.buf.extend_from_slice(&out.buf);
+        self.out.protocol = self.client.caller.protocol;
+        self.after_slow(before);
+        (self.client.wish != Wish::None).then_some(Stop::Wish)
+    }
+
+    /// Whether a command of this connection was set aside.
+    pub fn is_set_aside(&self) -> bool {
+        self.fiber.is_some()
+    }
+
+    /// Gives the fiber that was set aside another turn. `None`: it is done.
+    pub(super) fn run_set_aside(&mut self, local: &Local) -> Option<Turn> {
+        let fiber = self.fiber.take()?;
+        let stop = self.go_on(fiber)?;
+        self.stopped(local, stop)
+    }
+
+    /// When a fiber that was set aside shall have its next turn.
+    pub(super) fn next_turn() -> Turn {
+        Turn::Blocked(Some(clock::wall_ms() + PAUSE_MS))
+    }
+
+    /// Somebody's script runs for too long and has the data: answers what can be answered without.
+    pub(super) fn answer_busy(&mut self, local: &Local) -> Turn {
+        let limits = Limits { bulk_bytes_max: u64::MAX, unauthenticated: false };
+        let mut spans = Vec::new();
+        loop {
+            spans.clear();
+            match self.parser.next(&self.input, self.at, &mut spans, limits) {
+                Parsed::Command { end } => {
+                    let input = std::mem::take(&mut self.input);
+                    self.answer_one_busy(local, &mut Args::new(&input, &spans, (0, KeyHash::from_bits(0))));
+                    self.input = input;
+                    self.at = end;
+                    if self.client.wish != Wish::None
+                        && let Some(turn) = self.stopped(local, Stop::Wish)
+                    {
+                        return turn;
+                    }
+                }
+                Parsed::Inline { line, end } if self.unfold_inline(line, end).is_ok() => {}
+                Parsed::Inline { .. } | Parsed::Violation(_) => {
+                    // The usual way says what is wrong, when it can.
+                    local.ring_when_free(self.token);
+                    return Turn::Wait;
+                }
+                _ => return Turn::Read,
+            }
+        }
+    }
+
+    fn answer_one_busy(&mut self, local: &Local, args: &mut Args<'_>) {
+        if args.count() == 0 {
+            return;
+        }
+        let door = local.door_now();
+        let before = self.out.buf.len();
+        match resolve(table().find(args.get(0)), args) {
+            Ok(row)
+                if row.spec.flags & flag::ALLOW_BUSY != 0 && matches!(row.spec.handler, Handler::Conn(_)) =>
+            {
+                door.conn(row, &mut self.client, args, &mut self.out);
+                self.out.protocol = self.client.caller.protocol;
+                self.after_slow(before);
+            }
+            Ok(row) => drop(self.reject(&door, Some(row), &local.shared.host.scripts.busy())),
+            Err(error) => drop(self.reject(&door, None, &error)),
+        }
+    }
+
+    /// Whether a script has had the data for too long.
+    pub(super) fn is_busy(local: &Local) -> bool {
+        local.shared.host.gates.load(Ordering::Relaxed) & gate::BUSY != 0
+    }
+}
+
+impl Client {
+    /// What stands in the place of a client that a fiber has.
+    fn stand_in(&self) -> Client {
+        let mut stand_in = Client::new(self.info.clone());
+        stand_in.caller = self.caller;
+        stand_in.gates = self.gates;
+        stand_in
+    }
+}
