@@ -1,5 +1,6 @@
 //! The commands: a row each, and their handlers, family by family. Floor 3.
 pub mod bitmap;
+pub mod categories;
 pub mod cx;
 pub mod docs;
 mod element;

@@ -26,6 +26,9 @@ pub enum Handler {
     Container,
 }
 
+/// Key spec flags of a whole call.
+pub type KeyUse = fn(&[&[u8]]) -> &'static str;
+
 /// Where a command runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route {
@@ -201,7 +204,7 @@ impl Group {
         }
     }
 
-    fn category(self) -> &'static str {
+    pub(super) fn category(self) -> &'static str {
         match self {
             Group::Generic => "keyspace",
             Group::String => "string",
@@ -220,31 +223,6 @@ impl Group {
         }
     }
 }
-
-/// The ACL categories, in the order in which they are printed.
-pub const CATEGORIES: &[&str] = &[
-    "keyspace",
-    "read",
-    "write",
-    "set",
-    "sortedset",
-    "list",
-    "hash",
-    "string",
-    "bitmap",
-    "hyperloglog",
-    "geo",
-    "stream",
-    "pubsub",
-    "admin",
-    "fast",
-    "slow",
-    "blocking",
-    "dangerous",
-    "connection",
-    "transaction",
-    "scripting",
-];
 
 /// Some keys among the arguments, in the terms of Redis's key specifications: where the search begins, and how the keys
 /// are found from there.
@@ -454,6 +432,8 @@ pub struct Spec {
     pub arity: i32,
     /// The keyspace event that its changes stand for.
     pub event: Option<Event>,
+    /// How a call uses its keys, where the options of the call say that: flags as in [`KeyPart`].
+    pub key_use: Option<KeyUse>,
     /// Which arguments are secrets, by their index: neither MONITOR nor SLOWLOG shows them.
     pub secrets: Option<fn(&Args<'_>, usize) -> bool>,
 }
@@ -478,6 +458,7 @@ impl Spec {
             arity: arity_of(syntax, base),
             event: None,
             secrets: None,
+            key_use: None,
         }
     }
 
@@ -580,6 +561,11 @@ impl Spec {
         Spec { secrets: Some(is_secret), ..self }
     }
 
+    /// The options of a call say how it uses its keys.
+    pub const fn key_use(self, key_use: KeyUse) -> Spec {
+        Spec { key_use: Some(key_use), ..self }
+    }
+
     /// The arguments as administrators may see them.
     pub fn shown<'a>(&self, args: &Args<'a>) -> Vec<&'a [u8]> {
         let is_secret = |at| self.secrets.is_some_and(|is_secret| is_secret(args, at));
@@ -617,45 +603,6 @@ impl Spec {
     /// The subcommand's own name.
     pub fn sub_name(&self) -> &'static str {
         self.name.split_once('|').map_or(self.name, |(_, sub)| sub)
-    }
-
-    /// ACL categories: those of the group and of the flags, and the row's own.
-    pub fn all_categories(&self) -> Vec<&'static str> {
-        let mut all = self.categories.to_vec();
-        let mut add = |name: &'static str| {
-            if !name.is_empty() && !all.contains(&name) {
-                all.push(name);
-            }
-        };
-        let has = |bit| self.flags & bit != 0;
-        // What works on the values of some types belongs to these and not to the keyspace.
-        let typed = self.group == Group::Generic && self.categories.contains(&"list");
-        if !typed && !matches!(self.handler, Handler::Container) {
-            add(self.group.category());
-        }
-        if has(flag::WRITE) {
-            add("write");
-        }
-        if has(flag::READONLY) && !self.categories.contains(&"scripting") {
-            add("read");
-        }
-        if has(flag::ADMIN) {
-            add("admin");
-            add("dangerous");
-        }
-        if has(flag::PUBSUB) {
-            add("pubsub");
-        }
-        if has(flag::BLOCKING) {
-            add("blocking");
-        }
-        if has(flag::FAST) {
-            add("fast");
-        } else {
-            add("slow");
-        }
-        all.sort_by_key(|name| CATEGORIES.iter().position(|known| known == name));
-        all
     }
 
     /// Calls `f` with the argument index of every key among `count` arguments; `arg` gives the text of an argument.

@@ -9,6 +9,7 @@ use super::cx::{Client, ConnCx, WholeCx};
 use super::spec::{Done, Group::Transactions as T, Route, Spec, flag, gate, key_range};
 use super::table::{RowRef, table};
 use crate::base::hash::KeyHash;
+use crate::host::mark;
 use crate::host::queued::Queued;
 use crate::store::watch::Changed;
 use crate::wire::{Args, Error, Key, Out};
@@ -61,12 +62,19 @@ pub struct Watched {
     changed: Changed,
     /// The keys, by database.
     keys: Vec<(u32, Box<[u8]>, KeyHash)>,
+    /// Bytes of the keys.
+    key_bytes: usize,
 }
 
 impl Watched {
     /// Hashes of the keys.
     pub fn hashes(&self) -> impl Iterator<Item = KeyHash> {
         self.keys.iter().map(|(_, _, hash)| *hash)
+    }
+
+    /// Bytes that they cost.
+    pub fn bytes(&self) -> usize {
+        self.keys.capacity() * size_of::<(u32, Box<[u8]>, KeyHash)>() + self.key_bytes
     }
 
     /// Number of keys.
@@ -91,6 +99,17 @@ impl Client {
             multi.queued.push(row.id, args, known, self.caller);
             multi.flags |= row.spec.flags;
         }
+        self.note_transaction();
+    }
+
+    /// After a change of the transaction or of the watched keys: what others see of them.
+    fn note_transaction(&self) {
+        let (info, queued) = (&self.info, self.multi.as_ref().map(|multi| &multi.queued));
+        info.set(mark::MULTI, queued.is_some());
+        info.multi.store(queued.map_or(-1, |queued| queued.commands.len() as i32), Ordering::Relaxed);
+        info.multi_bytes.store(queued.map_or(0, |queued| queued.capacity() as u64), Ordering::Relaxed);
+        let watched = self.watched.as_ref().map_or(0, |watched| watched.len());
+        info.watched.store(watched as u32, Ordering::Relaxed);
     }
 
     /// Notes that a command was refused before it ran: EXEC will refuse, too.
@@ -105,6 +124,7 @@ impl Client {
         self.multi = None;
         self.watched = None;
         self.gates &= !gate::MULTI;
+        self.note_transaction();
     }
 }
 
@@ -114,6 +134,7 @@ fn multi(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     }
     cx.client.multi = Some(Box::default());
     cx.client.gates |= gate::MULTI;
+    cx.client.note_transaction();
     out.ok();
     Ok(())
 }
@@ -129,6 +150,7 @@ fn discard(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
 
 fn unwatch(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     cx.client.watched = None;
+    cx.client.note_transaction();
     out.ok();
     Ok(())
 }
@@ -145,7 +167,9 @@ fn watch(cx: &mut WholeCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         }
         cx.stores.of(key.hash).watch(db, key, &watched.changed);
         watched.keys.push((db, key.bytes.into(), key.hash));
+        watched.key_bytes += key.bytes.len();
     }
+    cx.client.note_transaction();
     out.ok();
     Ok(())
 }
@@ -166,6 +190,7 @@ fn exec(cx: &mut WholeCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     let Some(multi) = cx.client.multi.take() else { return Err(Error::err("EXEC without MULTI")) };
     cx.client.gates &= !gate::MULTI;
     let changed = has_watched_change(cx);
+    cx.client.note_transaction();
     if multi.has_failed {
         return Err(Error::line("EXECABORT Transaction discarded because of previous errors.".into()));
     }

@@ -16,6 +16,8 @@ use crate::wire::{Args, Error, Out};
 const ADMIN: u32 = flag::ADMIN | flag::NOSCRIPT;
 const OF_CLIENTS: &str = "O(N) where N is the number of connections.";
 const EVERYWHERE: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
+/// The part of the replies that wait which Redis shows as lying in a buffer of fixed size.
+const REPLY_BUFFER_BYTES: u64 = 16 * 1024;
 const VARYING: &[&str] = &["nondeterministic_output"];
 
 /// The rows.
@@ -140,18 +142,22 @@ fn getredir(_: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
 
 /// One client as CLIENT LIST shows it, without a line end. Fields of what this server lacks hold what Redis shows
 /// for a client that does not use it.
-fn line(info: &ClientInfo, now_ms: u64) -> String {
+pub(super) fn line(info: &ClientInfo, now_ms: u64) -> String {
     let load = |field: &std::sync::atomic::AtomicU64| field.load(Ordering::Relaxed);
     let seconds_since = |ms: u64| now_ms.saturating_sub(ms) / 1000;
     let (query, capacity, output) =
         (load(&info.query_bytes), load(&info.query_capacity), load(&info.output_bytes));
+    // What Redis keeps in a buffer of fixed size, and what beyond that.
+    let (in_buffer, beyond) = (output.min(REPLY_BUFFER_BYTES), output.saturating_sub(REPLY_BUFFER_BYTES));
+    let reply_capacity = load(&info.reply_capacity);
     let last = info.last_command.load(Ordering::Relaxed);
     let command = if last == u32::MAX { "NULL" } else { table().row(last).spec.name };
     let lib = info.lib.lock();
     format!(
-        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi=-1 watch=0 \
-         qbuf={query} qbuf-free={} argv-mem=0 multi-mem=0 rbs={output} rbp={output} obl={output} oll=0 omem={output} \
-         tot-mem={} events=r cmd={command} user=default redir=-1 resp={} lib-name={} lib-ver={} io-thread={}",
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} \
+         qbuf={query} qbuf-free={} argv-mem=0 multi-mem={} rbs={reply_capacity} rbp={reply_capacity} \
+         obl={in_buffer} oll={} omem={beyond} tot-mem={} events={} cmd={command} user=default redir=-1 resp={} \
+         lib-name={} lib-ver={} io-thread={}",
         info.id,
         info.addr,
         info.laddr,
@@ -164,8 +170,13 @@ fn line(info: &ClientInfo, now_ms: u64) -> String {
         info.subscriptions(Kind::Channel),
         info.subscriptions(Kind::Pattern),
         info.subscriptions(Kind::ShardChannel),
+        info.multi.load(Ordering::Relaxed),
+        info.watched.load(Ordering::Relaxed),
         capacity.saturating_sub(query),
-        capacity + output + size_of::<ClientInfo>() as u64,
+        load(&info.multi_bytes),
+        beyond.div_ceil(REPLY_BUFFER_BYTES),
+        info.memory.get(),
+        if output > 0 { "rw" } else { "r" },
         info.resp.load(Ordering::Relaxed),
         lib.0,
         lib.1,
@@ -174,8 +185,14 @@ fn line(info: &ClientInfo, now_ms: u64) -> String {
 }
 
 fn flags(info: &ClientInfo) -> String {
-    let set = mark::LETTERS.iter().filter(|(bit, _)| info.has(*bit)).map(|(_, letter)| *letter);
-    let text: String = info.is_subscriber().then_some('P').into_iter().chain(set).collect();
+    let is_blocked = info.wait.lock().is_some();
+    let has = |(bit, letter): &&(u32, char)| match letter {
+        'P' => info.is_subscriber(),
+        'b' => is_blocked || info.has(*bit),
+        'A' => info.killed.load(Ordering::Relaxed),
+        _ => info.has(*bit),
+    };
+    let text: String = mark::LETTERS.iter().filter(has).map(|(_, letter)| *letter).collect();
     if text.is_empty() { "N".to_string() } else { text }
 }
 

@@ -5,6 +5,7 @@ mod gates;
 mod gather;
 mod holding;
 mod limits;
+pub mod memory;
 
 pub mod client_commands;
 pub mod commands;

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use super::blocked::Blocked;
 use super::fibers::Ran;
 use super::gather::Gather;
-use super::{commands, gates};
+use super::{commands, gates, memory};
 use smallvec::SmallVec;
 
 use crate::base::hash::KeyHash;
@@ -21,6 +21,7 @@ use crate::cmd::spec::{Group, Handler, Route, flag, gate};
 use crate::cmd::table::{RowRef, table};
 use crate::config::P;
 use crate::host::mail::Address;
+use crate::host::mark;
 use crate::rt::sys::fiber::Fiber;
 use crate::shard::cell::Owner;
 use crate::shard::exec::Door;
@@ -208,6 +209,7 @@ impl Session {
         self.pending_hold.release(&local.shared);
         self.leave_wait(local);
         commands::stop_monitoring(&self.client, &local.shared.host);
+        memory::forget(local, &self.client.info);
         local.stand_up(self.token);
     }
 
@@ -235,6 +237,9 @@ impl Session {
         } else if input.capacity() == 0 {
             input.reserve_exact(INPUT_BYTES_MIN);
         }
+        let info = &self.client.info;
+        info.query_bytes.store(input.len() as u64, Ordering::Relaxed);
+        info.query_capacity.store(input.capacity() as u64, Ordering::Relaxed);
         input
     }
 
@@ -319,7 +324,7 @@ impl Session {
         let mut granted = false;
         while let Some(event) = self.mailbox.take() {
             match event {
-                Event::Rung => {}
+                Event::Rung => self.client.info.set(mark::PAUSED, false),
                 Event::Letter(letter) => self.read_letter(local, letter),
                 Event::Granted(shard) => {
                     self.pending_hold.granted(shard);
@@ -355,6 +360,7 @@ impl Session {
             Stop::Blocked => None,
             Stop::Aside => Some(Session::next_turn()),
             Stop::Paused => {
+                self.client.info.set(mark::PAUSED, true);
                 local.ring_at_tick(self.token);
                 Some(Turn::Wait)
             }

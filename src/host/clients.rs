@@ -18,38 +18,35 @@ use crate::rt::sys::shutdown_fd;
 pub mod mark {
     /// Watches every command.
     pub const MONITOR: u32 = 1;
-    /// Subscribed to something.
-    pub const PUBSUB: u32 = 1 << 1;
     /// Inside MULTI.
     pub const MULTI: u32 = 1 << 2;
-    /// Waits in a blocking command.
-    pub const BLOCKED: u32 = 1 << 3;
     /// Tracks keys.
     pub const TRACKING: u32 = 1 << 4;
     /// Tracks keys for a connection that is gone.
     pub const TRACKING_BROKEN: u32 = 1 << 5;
     /// Tracks all keys with some prefixes.
     pub const TRACKING_BROADCAST: u32 = 1 << 6;
-    /// A key that it watches has changed.
-    pub const DIRTY: u32 = 1 << 7;
     /// Will be closed once its replies are sent.
     pub const CLOSES: u32 = 1 << 8;
     /// CLIENT NO-EVICT.
     pub const NO_EVICT: u32 = 1 << 9;
     /// CLIENT NO-TOUCH.
     pub const NO_TOUCH: u32 = 1 << 10;
+    /// Waits for CLIENT PAUSE to end.
+    pub const PAUSED: u32 = 1 << 11;
 
-    /// The letters in the order in which they are printed.
+    /// The letters in the order in which they are printed; those of subscribers and of killed clients follow from
+    /// other fields.
     pub const LETTERS: &[(u32, char)] = &[
         (MONITOR, 'O'),
-        (PUBSUB, 'P'),
+        (0, 'P'),
         (MULTI, 'x'),
-        (BLOCKED, 'b'),
+        (PAUSED, 'b'),
         (TRACKING, 't'),
         (TRACKING_BROKEN, 'R'),
         (TRACKING_BROADCAST, 'B'),
-        (DIRTY, 'd'),
         (CLOSES, 'c'),
+        (0, 'A'),
         (NO_EVICT, 'e'),
         (NO_TOUCH, 'T'),
     ];
@@ -88,6 +85,16 @@ pub struct ClientInfo {
     pub query_capacity: AtomicU64,
     /// Bytes of replies not yet written.
     pub output_bytes: AtomicU64,
+    /// Capacity of the reply buffer.
+    pub reply_capacity: AtomicU64,
+    /// Bytes that it costs in all, as last accounted for.
+    pub memory: Counter,
+    /// Commands queued since MULTI; -1 outside of a transaction.
+    pub multi: AtomicI32,
+    /// Bytes of the queued commands.
+    pub multi_bytes: AtomicU64,
+    /// Number of keys that it watches.
+    pub watched: AtomicU32,
     /// Commands executed.
     pub commands: AtomicU64,
     /// Bytes read.
@@ -126,6 +133,11 @@ impl ClientInfo {
             query_bytes: AtomicU64::new(0),
             query_capacity: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
+            reply_capacity: AtomicU64::new(0),
+            memory: Counter::default(),
+            multi: AtomicI32::new(-1),
+            multi_bytes: AtomicU64::new(0),
+            watched: AtomicU32::new(0),
             commands: AtomicU64::new(0),
             net_in: Counter::default(),
             net_out: Counter::default(),
@@ -195,12 +207,15 @@ impl Clients {
 
     /// Marks a client to be closed and ends its socket, so that its shard notices. Its shard takes the number of
     /// the socket out (under the same lock) before it closes it; hence the number cannot mean another socket here.
-    pub fn kill(&self, client: &ClientInfo) {
-        client.killed.store(true, Ordering::Release);
+    ///
+    /// Returns whether nobody had done so before.
+    pub fn kill(&self, client: &ClientInfo) -> bool {
+        let is_first = !client.killed.swap(true, Ordering::AcqRel);
         let fd = client.fd.lock();
         if *fd >= 0 {
             shutdown_fd(*fd);
         }
+        is_first
     }
 
     /// All clients, by id. Killed ones are on their way out and count no more.

@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 
 pub use claim::{Claim, Stand};
 pub use clients::{ClientInfo, Clients, mark};
-pub use counters::{CommandCounters, Counter, Counters};
+pub use counters::{CommandCounters, Counter, Counters, TOO_MANY_ERRORS};
 pub use gauges::{Allocated, Gauges, Memory, Rates, ratio};
 pub use histogram::{Durations, Histogram};
 pub use latency::{LatencyEvents, Sample, Series};

@@ -2,9 +2,10 @@
 //!
 //! Must stay true: everything said here derives from the rows; no command is treated apart.
 use crate::base::glob;
+use crate::cmd::categories::CATEGORIES;
 use crate::cmd::cx::ConnCx;
 use crate::cmd::docs::{self, Arg, ArgKind};
-use crate::cmd::spec::{Begin, CATEGORIES, Done, Find, Group::Server as S, KeyPart, Spec, flag};
+use crate::cmd::spec::{Begin, Done, Find, Group::Server as S, KeyPart, Spec, flag};
 use crate::cmd::table::{RowRef, table};
 use crate::wire::{Args, Error, Out};
 
@@ -164,7 +165,7 @@ fn write_keys(args: &Args<'_>, out: &mut Out, with_flags: bool) -> Done {
         }
         out.bulk(key);
         if with_flags {
-            write_key_flags(part, out);
+            write_key_flags(spec.key_use.map_or(part.flags, |key_use| key_use(&call)), out);
         }
     }
     Ok(())
@@ -225,8 +226,8 @@ fn write_statuses(words: &[&str], out: &mut Out) {
     }
 }
 
-fn write_key_flags(part: &KeyPart, out: &mut Out) {
-    let words: Vec<&str> = part.flags.split(' ').collect();
+fn write_key_flags(flags: &str, out: &mut Out) {
+    let words: Vec<&str> = flags.split(' ').collect();
     write_statuses(&words, out);
 }
 
@@ -266,7 +267,7 @@ fn write_key_spec(part: &KeyPart, out: &mut Out) {
         out.bulk(note.as_bytes());
     }
     out.bulk(b"flags");
-    write_key_flags(part, out);
+    write_key_flags(part.flags, out);
     out.bulk(b"begin_search");
     match part.begin {
         Begin::LastOption(..) | Begin::Derived => write_search("unknown", &[], out),

@@ -50,6 +50,11 @@ impl Store {
         }
     }
 
+    /// Number of keys that somebody watches.
+    pub fn watched_keys(&self) -> usize {
+        self.watches.keys()
+    }
+
     /// Takes out watches that their clients have forgotten.
     pub(super) fn sweep_watches(&mut self) {
         self.watches.retain(|watch| !watch.is_forgotten());

@@ -2,6 +2,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod client_memory;
 mod clients;
 mod closing;
 mod frequency;

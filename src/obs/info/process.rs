@@ -5,7 +5,9 @@ use super::Text;
 use crate::base::clock;
 use crate::cmd::cx::ReadCx;
 use crate::config::{P, REDIS_VERSION, VERSION};
+use crate::host::{ClientInfo, mark};
 use crate::rt::sys;
+use crate::store::Store;
 
 /// The operating system as `uname` tells it.
 fn os() -> String {
@@ -55,23 +57,23 @@ pub(super) fn server(cx: &ReadCx<'_>, text: &mut Text) {
 
 pub(super) fn clients(cx: &ReadCx<'_>, text: &mut Text) {
     let all = cx.host.clients.all();
-    let largest =
-        |pick: fn(&crate::host::ClientInfo) -> u64| all.iter().map(|info| pick(info)).max().unwrap_or(0);
+    let largest = |pick: fn(&ClientInfo) -> u64| all.iter().map(|info| pick(info)).max().unwrap_or(0);
     text.section("Clients");
     text.field("connected_clients", all.len());
     text.field("cluster_connections", 0);
     text.field("maxclients", cx.host.settings().int(P::MAXCLIENTS));
     text.field("client_recent_max_input_buffer", largest(|info| info.query_capacity.load(Ordering::Relaxed)));
     text.field("client_recent_max_output_buffer", largest(|info| info.output_bytes.load(Ordering::Relaxed)));
-    text.zeros(&["blocked_clients", "tracking_clients"]);
-    text.field("pubsub_clients", all.iter().filter(|info| info.is_subscriber()).count());
-    text.zeros(&[
-        "watching_clients",
-        "clients_in_timeout_table",
-        "total_watched_keys",
-        "total_blocking_keys",
-        "total_blocking_keys_on_nokey",
-    ]);
+    let count = |is: &dyn Fn(&ClientInfo) -> bool| all.iter().filter(|info| is(info)).count();
+    let paused = count(&|info| info.has(mark::PAUSED)) as u64;
+    text.field("blocked_clients", cx.host.sum(|c| &c.blocked_clients) + paused);
+    text.field("tracking_clients", count(&|info| info.has(mark::TRACKING)));
+    text.field("pubsub_clients", count(&|info| info.is_subscriber()));
+    text.field("watching_clients", count(&|info| info.watched.load(Ordering::Relaxed) > 0));
+    text.field("clients_in_timeout_table", cx.host.sum(|c| &c.timed_waits));
+    text.field("total_watched_keys", cx.all().map(Store::watched_keys).sum::<usize>());
+    text.field("total_blocking_keys", cx.all().map(Store::waited_keys).sum::<usize>());
+    text.field("total_blocking_keys_on_nokey", 0);
 }
 
 pub(super) fn replication(cx: &ReadCx<'_>, text: &mut Text) {
