@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::client_commands::line;
-use super::memory;
 use super::session::Session;
 use crate::base::clock;
 use crate::config::{OutputLimit, P};
@@ -43,15 +42,16 @@ impl Overrun {
     ) -> bool {
         let waiting_bytes = (session.out.buf.len() + writing_bytes) as u64;
         info.output_bytes.store(waiting_bytes, Ordering::Relaxed);
+        if info.killed.load(Ordering::Relaxed) {
+            return true;
+        }
         // What is queued since MULTI was asked for, too.
         let input_bytes = session.input_bytes() as u64 + info.multi_bytes.load(Ordering::Relaxed);
         let few = waiting_bytes < OUTPUT_BYTES_FREE && input_bytes < INPUT_BYTES_FREE;
-        if (!few || self.since.is_some()) && self.is_over(session, waiting_bytes, local, info) {
-            return true;
+        if few && self.since.is_none() {
+            return false;
         }
-        memory::account(session, writing_bytes, local, info);
-        // That may have been too much.
-        info.killed.load(Ordering::Relaxed)
+        self.is_over(session, waiting_bytes, local, info)
     }
 
     #[cold]
