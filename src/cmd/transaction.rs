@@ -9,7 +9,6 @@ use super::cx::{Client, ConnCx, WholeCx};
 use super::spec::{Done, Group::Transactions as T, Route, Spec, flag, gate, key_range};
 use super::table::{RowRef, table};
 use crate::base::hash::KeyHash;
-use crate::host::mark;
 use crate::host::queued::Queued;
 use crate::store::watch::Changed;
 use crate::wire::{Args, Error, Key, Out};
@@ -99,17 +98,16 @@ impl Client {
             multi.queued.push(row.id, args, known, self.caller);
             multi.flags |= row.spec.flags;
         }
-        self.note_transaction();
+        self.show_transaction();
     }
 
-    /// After a change of the transaction or of the watched keys: what others see of them.
-    fn note_transaction(&self) {
+    /// Lets others know what it has queued and what it watches.
+    fn show_transaction(&self) {
         let (info, queued) = (&self.info, self.multi.as_ref().map(|multi| &multi.queued));
-        info.set(mark::MULTI, queued.is_some());
-        info.multi.store(queued.map_or(-1, |queued| queued.commands.len() as i32), Ordering::Relaxed);
-        info.multi_bytes.store(queued.map_or(0, |queued| queued.capacity() as u64), Ordering::Relaxed);
-        let watched = self.watched.as_ref().map_or(0, |watched| watched.len());
-        info.watched.store(watched as u32, Ordering::Relaxed);
+        info.queued.store(queued.map_or(-1, |queued| queued.commands.len() as i64), Ordering::Relaxed);
+        info.queued_bytes.store(queued.map_or(0, |queued| queued.capacity() as u64), Ordering::Relaxed);
+        let watched = self.watched.as_ref().map_or(0, |watched| watched.len() as u32);
+        info.watched.store(watched, Ordering::Relaxed);
     }
 
     /// Notes that a command was refused before it ran: EXEC will refuse, too.
@@ -124,7 +122,7 @@ impl Client {
         self.multi = None;
         self.watched = None;
         self.gates &= !gate::MULTI;
-        self.note_transaction();
+        self.show_transaction();
     }
 }
 
@@ -134,7 +132,7 @@ fn multi(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     }
     cx.client.multi = Some(Box::default());
     cx.client.gates |= gate::MULTI;
-    cx.client.note_transaction();
+    cx.client.show_transaction();
     out.ok();
     Ok(())
 }
@@ -150,7 +148,7 @@ fn discard(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
 
 fn unwatch(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     cx.client.watched = None;
-    cx.client.note_transaction();
+    cx.client.show_transaction();
     out.ok();
     Ok(())
 }
@@ -169,7 +167,7 @@ fn watch(cx: &mut WholeCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         watched.keys.push((db, key.bytes.into(), key.hash));
         watched.key_bytes += key.bytes.len();
     }
-    cx.client.note_transaction();
+    cx.client.show_transaction();
     out.ok();
     Ok(())
 }
@@ -190,7 +188,7 @@ fn exec(cx: &mut WholeCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     let Some(multi) = cx.client.multi.take() else { return Err(Error::err("EXEC without MULTI")) };
     cx.client.gates &= !gate::MULTI;
     let changed = has_watched_change(cx);
-    cx.client.note_transaction();
+    cx.client.show_transaction();
     if multi.has_failed {
         return Err(Error::line("EXECABORT Transaction discarded because of previous errors.".into()));
     }

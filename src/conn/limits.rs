@@ -46,7 +46,7 @@ impl Overrun {
             return true;
         }
         // What is queued since MULTI was asked for, too.
-        let input_bytes = session.input_bytes() as u64 + info.multi_bytes.load(Ordering::Relaxed);
+        let input_bytes = session.input_bytes() as u64 + info.queued_bytes.load(Ordering::Relaxed);
         let few = waiting_bytes < OUTPUT_BYTES_FREE && input_bytes < INPUT_BYTES_FREE;
         if few && self.since.is_none() {
             return false;
@@ -66,7 +66,7 @@ impl Overrun {
         if self.is_timed() {
             session.ring_at_tick(local);
         }
-        let input_bytes = session.input_bytes() as u64 + info.multi_bytes.load(Ordering::Relaxed);
+        let input_bytes = session.input_bytes() as u64 + info.queued_bytes.load(Ordering::Relaxed);
         if input_bytes > settings.memory(P::CLIENT_QUERY_BUFFER_LIMIT) {
             local.counters.query_limit_closed.add(1);
             say(info, "its requests passed client-query-buffer-limit");

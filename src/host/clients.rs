@@ -4,7 +4,7 @@
 //! by the client's own shard.
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -14,39 +14,44 @@ use super::{Claim, Counter};
 use crate::base::clock;
 use crate::rt::sys::shutdown_fd;
 
-/// What CLIENT LIST tells of a client by a letter: bits of [`ClientInfo::marks`].
+/// What CLIENT LIST tells of a client by a letter. Most are bits of [`ClientInfo::marks`]; some follow from other fields.
 pub mod mark {
     /// Watches every command.
     pub const MONITOR: u32 = 1;
-    /// Inside MULTI.
+    /// Subscribed to something. Follows from the subscriptions.
+    pub const PUBSUB: u32 = 1 << 1;
+    /// Inside MULTI. Follows from what is queued.
     pub const MULTI: u32 = 1 << 2;
+    /// Waits in a blocking command, or for a pause to end. Follows from these.
+    pub const BLOCKED: u32 = 1 << 3;
     /// Tracks keys.
     pub const TRACKING: u32 = 1 << 4;
     /// Tracks keys for a connection that is gone.
     pub const TRACKING_BROKEN: u32 = 1 << 5;
     /// Tracks all keys with some prefixes.
     pub const TRACKING_BROADCAST: u32 = 1 << 6;
+    /// To be closed at once. Follows from that.
+    pub const KILLED: u32 = 1 << 7;
     /// Will be closed once its replies are sent.
     pub const CLOSES: u32 = 1 << 8;
     /// CLIENT NO-EVICT.
     pub const NO_EVICT: u32 = 1 << 9;
     /// CLIENT NO-TOUCH.
     pub const NO_TOUCH: u32 = 1 << 10;
-    /// Waits for CLIENT PAUSE to end.
+    /// Waits for CLIENT PAUSE to end; has no letter of its own.
     pub const PAUSED: u32 = 1 << 11;
 
-    /// The letters in the order in which they are printed; those of subscribers and of killed clients follow from
-    /// other fields.
+    /// The letters in the order in which they are printed.
     pub const LETTERS: &[(u32, char)] = &[
         (MONITOR, 'O'),
-        (0, 'P'),
+        (PUBSUB, 'P'),
         (MULTI, 'x'),
-        (PAUSED, 'b'),
+        (BLOCKED, 'b'),
         (TRACKING, 't'),
         (TRACKING_BROKEN, 'R'),
         (TRACKING_BROADCAST, 'B'),
         (CLOSES, 'c'),
-        (0, 'A'),
+        (KILLED, 'A'),
         (NO_EVICT, 'e'),
         (NO_TOUCH, 'T'),
     ];
@@ -89,12 +94,6 @@ pub struct ClientInfo {
     pub reply_capacity: AtomicU64,
     /// Bytes that it costs in all, as last accounted for.
     pub memory: Counter,
-    /// Commands queued since MULTI; -1 outside of a transaction.
-    pub multi: AtomicI32,
-    /// Bytes of the queued commands.
-    pub multi_bytes: AtomicU64,
-    /// Number of keys that it watches.
-    pub watched: AtomicU32,
     /// Commands executed.
     pub commands: AtomicU64,
     /// Bytes read.
@@ -103,7 +102,15 @@ pub struct ClientInfo {
     pub net_out: Counter,
     /// Number of subscriptions, by kind.
     pub subscriptions: [AtomicU32; 3],
-    /// Bits of [`mark`]; only its own thread changes them.
+    /// Commands queued for EXEC; -1 outside of a transaction.
+    pub queued: AtomicI64,
+    /// Bytes of the queued commands.
+    pub queued_bytes: AtomicU64,
+    /// Keys that it watches.
+    pub watched: AtomicU32,
+    /// Who hears of changes of keys that it tracks: 0: it does itself; -1: it tracks none.
+    pub redirect: AtomicI64,
+    /// Bits of [`mark`].
     pub marks: AtomicU32,
     /// It shall be closed.
     pub killed: AtomicBool,
@@ -135,13 +142,14 @@ impl ClientInfo {
             output_bytes: AtomicU64::new(0),
             reply_capacity: AtomicU64::new(0),
             memory: Counter::default(),
-            multi: AtomicI32::new(-1),
-            multi_bytes: AtomicU64::new(0),
-            watched: AtomicU32::new(0),
             commands: AtomicU64::new(0),
             net_in: Counter::default(),
             net_out: Counter::default(),
             subscriptions: Default::default(),
+            queued: AtomicI64::new(-1),
+            queued_bytes: AtomicU64::new(0),
+            watched: AtomicU32::new(0),
+            redirect: AtomicI64::new(-1),
             marks: AtomicU32::new(0),
             killed: AtomicBool::new(false),
             address: Mutex::default(),

@@ -136,7 +136,11 @@ macro_rules! counters {
 
             /// CONFIG RESETSTAT.
             pub fn reset(&self) {
-                $(if !matches!(stringify!($name), "dirty" | "clients" | "blocked_clients" | "timed_waits" | "client_bytes") { self.$name.set(0); })*
+                const NOW: &[&str] = &[
+                    "dirty", "clients", "blocked_clients", "timed_waits", "tracked_keys", "tracked_reads",
+                    "client_bytes",
+                ];
+                $(if !NOW.contains(&stringify!($name)) { self.$name.set(0); })*
                 self.commands.iter().for_each(CommandCounters::reset);
                 self.errors.lock().clear();
             }
@@ -191,6 +195,10 @@ counters! {
     blocked_clients,
     /// Those of them whose wait has an end.
     timed_waits,
+    /// Keys that some client keeps, now.
+    tracked_keys,
+    /// Clients that keep them, each counted for every key, now.
+    tracked_reads,
     /// Holds that had to wait for an owner.
     hold_waits,
     /// Read system calls or completions.

@@ -29,16 +29,25 @@ pub struct Address {
 pub enum Letter {
     /// The client gets this, a push of RESP3; one that speaks RESP2 gets an array instead.
     Push(Arc<[u8]>),
-    /// The client gets this as it is, whatever protocol it speaks.
-    Line(Arc<[u8]>),
     /// For all subscribers of the message's subject on the shard of the address, whatever the token.
     Published(Message),
+    /// The client gets this as it is, whatever protocol it speaks.
+    Line(Arc<[u8]>),
     /// The reply of the command that the client is blocked in.
     Served(Vec<u8>),
     /// The command that the client is blocked in may be served; the connection has the claim and must run it again.
     Retry,
     /// Look again: the wait may be over.
     Rung,
+    /// The client shall forget what it keeps of these keys.
+    Forget {
+        /// An array of keys, in the encoding of replies; `None`: all keys.
+        keys: Option<Arc<[u8]>>,
+        /// It is another client that keeps them, and has them redirected.
+        for_other: bool,
+    },
+    /// What the client wants to have redirected reaches nobody: the client with this number is gone.
+    RedirectBroken(u64),
 }
 
 /// Letters that a command left behind, to be sent when it is done.

@@ -16,6 +16,7 @@ pub mod mail;
 pub mod queued;
 pub mod running;
 pub mod slow_log;
+pub mod tracking;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -39,6 +40,7 @@ use crate::config::{P, Settings};
 use cycle_clock::CycleClock;
 use mail::Address;
 use slow_log::SlowLog;
+use tracking::Trackers;
 
 /// Server-wide gate bits (see `cmd::spec::gate`).
 pub type Gates = AtomicU32;
@@ -54,6 +56,8 @@ pub struct Host {
     pub clients: Clients,
     /// Who listens to what.
     pub hub: Hub,
+    /// Who keeps what it has read.
+    pub trackers: Trackers,
     /// Where large things are freed; stores hold it too.
     pub lazy_free: Arc<LazyFree>,
     /// Server-wide gate bits.
@@ -80,14 +84,14 @@ pub struct Host {
     pub stopping: AtomicBool,
     /// What is measured from time to time.
     pub gauges: Gauges,
+    /// The script that runs for a long time.
+    pub scripts: running::Scripts,
     /// Commands that took long.
     pub slow_log: SlowLog,
     /// Events that held the server up.
     pub latency: LatencyEvents,
     /// Connections that watch every command. A gate bit is up while there are some; it changes under this lock.
     pub monitors: Mutex<Vec<Address>>,
-    /// The script that runs for a long time.
-    pub scripts: running::Scripts,
     cycle_clock: CycleClock,
 }
 
@@ -118,6 +122,7 @@ impl Host {
             counters: (0..facts.shards).map(|_| Arc::new(Counters::new(facts.commands))).collect(),
             clients: Clients::default(),
             hub: Hub::default(),
+            trackers: Trackers::default(),
             lazy_free: Arc::default(),
             gates: AtomicU32::new(0),
             pause_until_ms: AtomicU64::new(0),
@@ -131,10 +136,10 @@ impl Host {
             port: facts.port,
             stopping: AtomicBool::new(false),
             gauges: Gauges::new(),
+            scripts: running::Scripts::default(),
             slow_log: SlowLog::default(),
             latency: LatencyEvents::default(),
             monitors: Mutex::default(),
-            scripts: running::Scripts::default(),
             cycle_clock: CycleClock::start(),
         }
     }
@@ -160,6 +165,11 @@ impl Host {
         self.settings.store(Arc::new(next));
         self.settings_version.fetch_add(1, Ordering::Release);
         Ok(())
+    }
+
+    /// Has every shard look again at what it takes over with the settings.
+    pub fn renew_settings(&self) {
+        self.settings_version.fetch_add(1, Ordering::Release);
     }
 
     /// Cycles of the time stamp counter in a microsecond, measured since the start.

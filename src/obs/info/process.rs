@@ -67,13 +67,14 @@ pub(super) fn clients(cx: &ReadCx<'_>, text: &mut Text) {
     let count = |is: &dyn Fn(&ClientInfo) -> bool| all.iter().filter(|info| is(info)).count();
     let paused = count(&|info| info.has(mark::PAUSED)) as u64;
     text.field("blocked_clients", cx.host.sum(|c| &c.blocked_clients) + paused);
-    text.field("tracking_clients", count(&|info| info.has(mark::TRACKING)));
+    text.field("tracking_clients", cx.host.trackers.len());
     text.field("pubsub_clients", count(&|info| info.is_subscriber()));
     text.field("watching_clients", count(&|info| info.watched.load(Ordering::Relaxed) > 0));
     text.field("clients_in_timeout_table", cx.host.sum(|c| &c.timed_waits));
-    text.field("total_watched_keys", cx.all().map(Store::watched_keys).sum::<usize>());
-    text.field("total_blocking_keys", cx.all().map(Store::waited_keys).sum::<usize>());
-    text.field("total_blocking_keys_on_nokey", 0);
+    let keys = |count: fn(&Store) -> usize| cx.all().map(count).sum::<usize>();
+    text.field("total_watched_keys", keys(Store::watched_keys));
+    text.field("total_blocking_keys", keys(|store| store.waited_keys(false)));
+    text.field("total_blocking_keys_on_nokey", keys(|store| store.waited_keys(true)));
 }
 
 pub(super) fn replication(cx: &ReadCx<'_>, text: &mut Text) {
