@@ -1,6 +1,5 @@
 //! The commands: a row each, and their handlers, family by family. Floor 3.
 pub mod bitmap;
-pub mod categories;
 pub mod cx;
 pub mod docs;
 mod element;
@@ -10,6 +9,7 @@ pub mod generic;
 pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
+mod key_part;
 #[cfg(test)]
 pub(crate) mod laws;
 pub mod list;

@@ -29,7 +29,6 @@ use crate::shard::hold;
 use crate::shard::local::{Event, Local, Mailbox};
 use crate::shard::msg::Token;
 use crate::shard::plan::{Plan, ShardSet, plan};
-use crate::shard::watch::Origin;
 use crate::store::Store;
 use crate::wire::error::{unknown_command, unknown_subcommand};
 use crate::wire::parse::{Limits, Parsed, Parser, Violation};
@@ -613,12 +612,6 @@ impl Session {
             None | Some(Stop::Wish) => self.after_slow(before).or(stop),
             stop => stop,
         }
-    }
-
-    /// Shows a command that ran, or will soon run elsewhere, to whoever monitors.
-    pub(super) fn feed_monitors(&self, door: &Door<'_>, row: RowRef, args: &Args<'_>) {
-        let client = &self.client;
-        door.feed_monitors(row.spec, Origin::Client(&client.info), client.caller.db, args);
     }
 
     /// Queues a command for EXEC.

@@ -2,10 +2,9 @@
 //!
 //! Must stay true: everything said here derives from the rows; no command is treated apart.
 use crate::base::glob;
-use crate::cmd::categories::CATEGORIES;
 use crate::cmd::cx::ConnCx;
 use crate::cmd::docs::{self, Arg, ArgKind};
-use crate::cmd::spec::{Begin, Done, Find, Group::Server as S, KeyPart, Spec, flag};
+use crate::cmd::spec::{Begin, CATEGORIES, Done, Find, Group::Server as S, KeyPart, Spec, flag};
 use crate::cmd::table::{RowRef, table};
 use crate::wire::{Args, Error, Out};
 

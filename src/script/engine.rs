@@ -220,9 +220,15 @@ impl Engine {
     /// other shards does so once.
     ///
     /// # Errors
-    /// When its first line is refused, it cannot be compiled, it ends with an error or registers nothing.
-    pub fn library(&self, code: &[u8]) -> Result<Library, Error> {
+    /// When its first line is refused, or by `check_name` its name, when it cannot be compiled, ends with an error or
+    /// registers nothing.
+    pub fn library(
+        &self,
+        code: &[u8],
+        check_name: impl FnOnce(&str) -> Result<(), Error>,
+    ) -> Result<Library, Error> {
         let load::Head { name, code_at } = load::head(code)?;
+        check_name(&name)?;
         let (vm, registered) = self.load(&code[code_at..], true)?;
         // The functions were kept to be found out about; to call them they are loaded like anywhere else.
         registered.iter().for_each(|(_, number)| vm.release(*number));

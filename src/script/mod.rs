@@ -9,6 +9,7 @@ pub mod bridge;
 pub mod commands;
 pub mod engine;
 pub mod flags;
+pub mod functions;
 pub mod host;
 mod lent;
 pub mod lib;

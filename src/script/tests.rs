@@ -107,7 +107,7 @@ impl House {
     }
 
     fn load(&self, code: &str) -> Result<(), String> {
-        let library = self.engine.library(code.as_bytes()).map_err(|e| e.to_string())?;
+        let library = self.engine.library(code.as_bytes(), |_| Ok(())).map_err(|e| e.to_string())?;
         self.libraries.insert(library, false).map_err(|e| e.to_string())
     }
 
