@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use super::blocked::Blocked;
 use super::fibers::Ran;
 use super::gather::Gather;
-use super::{commands, gates};
+use super::{commands, gates, memory};
 use smallvec::SmallVec;
 
 use crate::base::hash::KeyHash;
@@ -21,6 +21,7 @@ use crate::cmd::spec::{Group, Handler, Route, flag, gate};
 use crate::cmd::table::{RowRef, table};
 use crate::config::P;
 use crate::host::mail::{Address, Letter};
+use crate::host::mark;
 use crate::rt::sys::fiber::Fiber;
 use crate::shard::cell::Owner;
 use crate::shard::exec::Door;
@@ -28,7 +29,6 @@ use crate::shard::hold;
 use crate::shard::local::{Event, Local, Mailbox};
 use crate::shard::msg::Token;
 use crate::shard::plan::{Plan, ShardSet, plan};
-use crate::shard::watch::Origin;
 use crate::store::Store;
 use crate::wire::error::{unknown_command, unknown_subcommand};
 use crate::wire::parse::{Limits, Parsed, Parser, Violation};
@@ -216,6 +216,7 @@ impl Session {
         self.set_paused(local, false);
         commands::stop_monitoring(&self.client, &local.shared.host);
         self.client.stop_tracking(&local.shared.host);
+        memory::forget(local, &self.client.info);
         local.stand_up(self.token);
     }
 
@@ -243,6 +244,9 @@ impl Session {
         } else if input.capacity() == 0 {
             input.reserve_exact(INPUT_BYTES_MIN);
         }
+        let info = &self.client.info;
+        info.query_bytes.store(input.len() as u64, Ordering::Relaxed);
+        info.query_capacity.store(input.capacity() as u64, Ordering::Relaxed);
         input
     }
 
@@ -327,7 +331,7 @@ impl Session {
         let mut granted = false;
         while let Some(event) = self.mailbox.take() {
             match event {
-                Event::Rung => {}
+                Event::Rung => self.client.info.set(mark::PAUSED, false),
                 Event::Letter(letter) => self.read_letter(local, letter),
                 Event::Granted(shard) => {
                     self.pending_hold.granted(shard);
@@ -372,6 +376,7 @@ impl Session {
             Stop::Blocked => None,
             Stop::Aside => Some(Session::next_turn()),
             Stop::Paused => {
+                self.client.info.set(mark::PAUSED, true);
                 local.ring_at_tick(self.token);
                 Some(Turn::Wait)
             }
@@ -619,12 +624,6 @@ impl Session {
             None | Some(Stop::Wish) => self.after_slow(before).or(stop),
             stop => stop,
         }
-    }
-
-    /// Shows a command that ran, or will soon run elsewhere, to whoever monitors.
-    pub(super) fn feed_monitors(&self, door: &Door<'_>, row: RowRef, args: &Args<'_>) {
-        let client = &self.client;
-        door.feed_monitors(row.spec, Origin::Client(&client.info), client.caller.db, args);
     }
 
     /// Queues a command for EXEC.
