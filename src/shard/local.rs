@@ -336,13 +336,17 @@ impl Local {
     }
 
     /// Moves messages until nothing is left, then says that the thread goes to sleep. Connections and the stop of
-    /// the server are handed to `f`.
+    /// the server are handed to `f`. When rings are full, their receivers must run first: until then the thread stays
+    /// awake, but its connections have turns, too.
     pub fn pump(&self, mut f: impl FnMut(Control)) {
         let bell = &self.shared.bells[self.id];
         bell.wake_up();
         loop {
             let mut busy = self.pump_once(&mut f);
             if !busy {
+                if self.mesh.has_waiting() {
+                    return self.wake_pump();
+                }
                 self.pump_awake.set(false);
                 bell.fall_asleep();
                 busy = self.mesh.has_arrivals() || !self.controls.is_empty();
