@@ -349,13 +349,27 @@ impl Local {
                 }
                 self.pump_awake.set(false);
                 bell.fall_asleep();
-                busy = self.mesh.has_arrivals() || !self.controls.is_empty();
+                busy = self.mesh.has_arrivals() || !self.controls.is_empty() || self.is_free_after_all();
                 if !busy {
                     return;
                 }
                 bell.wake_up();
             }
         }
+    }
+
+    /// Whether work waits for the data to be free, and it is by now: a guest that left since we looked found us awake
+    /// and rang nobody. Else the guest that leaves will ring.
+    fn is_free_after_all(&self) -> bool {
+        let waits = self.waits_for_data() || !self.wanted.borrow().is_empty();
+        waits && !self.is_aside.get() && self.shared.cells[self.id].wait()
+    }
+
+    /// Whether there is work that needs the data.
+    fn waits_for_data(&self) -> bool {
+        !self.backlog.borrow().is_empty()
+            || !self.ringing.borrow().is_empty()
+            || !self.looks.borrow().is_empty()
     }
 
     fn pump_once(&self, f: &mut impl FnMut(Control)) -> bool {
@@ -390,10 +404,7 @@ impl Local {
     /// Runs the groups that other shards sent, and rings who waits for the data. Rung again by the latch when
     /// somebody holds it.
     fn work(&self) {
-        if self.backlog.borrow().is_empty()
-            && self.ringing.borrow().is_empty()
-            && self.looks.borrow().is_empty()
-        {
+        if !self.waits_for_data() {
             return;
         }
         let Some(mut store) = self.enter().or_else(|| self.enter_after_wait()) else { return };

@@ -315,7 +315,7 @@ pub fn setting(world: &mut World) -> Result<AtEnd, String> {
         world.connect(Box::new(Producer { names, ledger, pushes_left, queue }));
     }
     Ok(Box::new(move |world| {
-        for client in &world.clients {
+        for client in world.clients.iter().filter(|client| !client.is_gone) {
             client.program.report(&client.under_way);
         }
         let lists = names.lists().chain(names.queues()).map(|list| format!("LRANGE {list} 0 -1")).collect();

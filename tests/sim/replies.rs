@@ -225,7 +225,7 @@ impl Program for Pipeliner {
 /// Some clients with keys of their own.
 pub fn setting(world: &mut World) -> Result<AtEnd, String> {
     for number in 0..1 + world.rng.below(3) {
-        let name = format!("{}{number}", show(&[b'a' + world.rng.below(26) as u8]));
+        let name = format!("own{}{number}", show(&[b'a' + world.rng.below(26) as u8]));
         let commands_left = 10 + world.rng.below(60);
         world.connect(Box::new(Pipeliner {
             name,

@@ -170,10 +170,17 @@ impl World {
             self.has_asked = false;
             while self.step()? {}
             self.check_quiet()?;
-            if !self.has_asked && !self.advance_to_alarm() {
+            if !self.has_asked && !self.advance_to_alarm() && !self.ask_all() {
                 return Ok(());
             }
         }
+    }
+
+    /// Lets all programs ask. `false`: none asked anything.
+    fn ask_all(&mut self) -> bool {
+        let World { clients, rng, .. } = self;
+        let may_ask = |client: &&mut Client| !client.is_done && !client.hangs_up;
+        clients.iter_mut().filter(may_ask).fold(false, |any, client| client.ask(rng) || any)
     }
 
     /// One step. `false`: there is nothing to do.
