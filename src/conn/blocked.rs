@@ -154,11 +154,13 @@ impl Session {
     pub(super) fn leave_wait(&mut self, local: &Local) {
         let Some(blocked) = self.blocked.take() else { return };
         local.counters.blocked_clients.add(1u64.wrapping_neg());
-        if !blocked.claim.end(Stand::Over) && !blocked.must_retry {
+        if blocked.claim.end(Stand::Over) || blocked.claim.stand() != Stand::Claimed {
             return;
         }
+        // This connection has the claim, or will be told so by a letter that nobody reads any more. (Or it is served at
+        // this moment, and the look finds nothing.)
         blocked.claim.finish();
-        if let (Some(waiter), true) = (blocked.waiter, blocked.must_retry) {
+        if let Some(waiter) = blocked.waiter {
             let (db, shards) = (waiter.caller().db, local.shared.shards());
             for_each_waited_key(&waiter, |key| local.look(key.hash.shard(shards), db, key.bytes));
         }

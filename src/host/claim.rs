@@ -45,9 +45,11 @@ impl Claim {
         self.change(how)
     }
 
-    /// Gives the claim back: there was nothing to serve it with.
+    /// Gives the claim back: there was nothing to serve it with. A wait that is over meanwhile stays so: its client is
+    /// gone.
     pub fn release(&self) {
-        self.0.store(Stand::Waiting as u8, Ordering::Release);
+        let (claimed, waiting) = (Stand::Claimed as u8, Stand::Waiting as u8);
+        let _ = self.0.compare_exchange(claimed, waiting, Ordering::AcqRel, Ordering::Relaxed);
     }
 
     /// Ends it; the caller has claimed it.
@@ -76,5 +78,7 @@ mod tests {
         assert!(served.claim());
         served.finish();
         assert_eq!((served.stand(), served.claim()), (Stand::Over, false));
+        served.release();
+        assert_eq!(served.stand(), Stand::Over, "its client is gone");
     }
 }

@@ -13,6 +13,17 @@ use crate::show;
 /// What went wrong, for the reader of a failed seed.
 pub type Checked = Result<(), String>;
 
+thread_local! {
+    static IS_TRACED: bool = std::env::var_os("SIM_TRACE").is_some();
+}
+
+/// Prints a line when the run is traced.
+pub fn say(line: impl FnOnce() -> String) {
+    if IS_TRACED.with(|is| *is) {
+        eprintln!("{}", line());
+    }
+}
+
 /// What a program wants to do now.
 pub enum Ask {
     /// Send these commands, words between spaces.
@@ -123,6 +134,7 @@ impl Client {
     }
 
     fn send(&mut self, command: String, rng: &mut Rng) {
+        say(|| format!("    asks {command:?}"));
         if rng.one_in(8) {
             self.bytes.extend_from_slice(command.as_bytes());
             self.bytes.extend_from_slice(b"\r\n");
@@ -181,6 +193,7 @@ impl Client {
                 return Err(format!("a reply to {:?} before it was sent: {value:?}", asked.command));
             }
             (asked.replied, asked.replied_ms) = (step, now_ms);
+            say(|| format!("    {:?} => {value:?}", asked.command));
             self.program.answer(&asked, value).map_err(|error| format!("{:?}: {error}", asked.command))?;
         }
         if self.read < output.len() {

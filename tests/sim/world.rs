@@ -13,7 +13,7 @@ use perigee::rt::sys::fiber::{Fiber, set_aside};
 use perigee::server::simulation::{self, Connection, Shard};
 use perigee::wire::Key;
 
-use crate::client::{Checked, Client, Program};
+use crate::client::{Checked, Client, Program, say};
 use crate::rng::Rng;
 use crate::show;
 
@@ -110,7 +110,6 @@ pub struct World {
     /// Times that programs may still ask before everything must come to rest.
     asks_left: usize,
     has_asked: bool,
-    is_traced: bool,
     choices: Vec<(usize, Choice)>,
 }
 
@@ -123,10 +122,7 @@ impl World {
         server_rng::seed_thread(rng.bits());
         clock::freeze(START_MS);
         let style = Style::of(&mut rng);
-        let is_traced = std::env::var_os("SIM_TRACE").is_some();
-        if is_traced {
-            eprintln!("{style:?}");
-        }
+        say(|| format!("{style:?}"));
         MEETINGS.set((Rng::new(rng.bits()), style.switch_in_256));
         on_meet(Some(at_meeting));
         let thread =
@@ -143,7 +139,6 @@ impl World {
             asks_left: 0,
             has_asked: false,
             waited_keys: Vec::new(),
-            is_traced,
             choices: Vec::new(),
         }
     }
@@ -211,9 +206,7 @@ impl World {
         };
         let said = (said.0 << 32) | (said.1 << 8) | thread;
         self.trace = (self.trace ^ said as u64).wrapping_mul(0x0100_0000_01B3).rotate_left(9);
-        if self.is_traced {
-            eprintln!("{}: shard {thread} {choice:?}", self.step);
-        }
+        say(|| format!("{}: shard {thread} {choice:?}", self.step));
         self.take(thread, choice)?;
         Ok(true)
     }
@@ -362,11 +355,13 @@ impl World {
         let key = Key::new(key.as_bytes());
         let shard = &self.threads[key.hash.shard(self.style.shards)].shard;
         let store = shard.local.enter().ok_or("the owner cannot enter")?;
-        let waiters = store.waiters(0, key).len();
-        match store.kind(0, key) {
-            Some(_) if waiters > 0 => {
-                Err(format!("{waiters} wait at {:?}, which has something", show(key.bytes)))
-            }
+        match (store.waiters(0, key).first(), store.kind(0, key)) {
+            (Some(first), Some(_)) => Err(format!(
+                "client {}, {:?}, waits at {:?}, which has something",
+                first.caller().client_id,
+                first.claim.stand(),
+                show(key.bytes)
+            )),
             _ => Ok(()),
         }
     }
