@@ -130,7 +130,7 @@ impl Program for Producer {
             Value::Int(_) | Value::Simple(_) => {
                 let mut ledger = self.ledger.borrow_mut();
                 let is_sure = matches!(reply, Value::Int(_));
-                elements(&asked.command).for_each(|element| drop(ledger.pushed.insert(element, is_sure)));
+                ledger.pushed.extend(elements(&asked.command).map(|element| (element, is_sure)));
             }
             _ => {}
         }
@@ -255,7 +255,7 @@ impl Program for Consumer {
         }
     }
 
-    fn end(&mut self, under_way: &VecDeque<Asked>, _: u64) {
+    fn end(&mut self, under_way: &VecDeque<Asked>) {
         let mut ledger = self.ledger.borrow_mut();
         for asked in under_way {
             ledger.may_be_lost += if asked.command.starts_with("BLMPOP") { 2 } else { 1 };

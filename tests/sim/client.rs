@@ -50,7 +50,7 @@ pub struct Asked {
     /// Wall time of the reply, milliseconds.
     pub replied_ms: u64,
     /// Where its bytes end among all that the client sends.
-    end: usize,
+    pub end: usize,
 }
 
 /// What a client does, and what it makes of the replies.
@@ -72,7 +72,7 @@ pub trait Program {
     }
 
     /// The connection has ended, with these commands still under way.
-    fn end(&mut self, _under_way: &VecDeque<Asked>, _step: u64) {}
+    fn end(&mut self, _under_way: &VecDeque<Asked>) {}
 
     /// All is over, the connection is still there, with these commands under way.
     fn report(&self, _under_way: &VecDeque<Asked>) {}
@@ -208,7 +208,7 @@ impl Client {
         if has_ended && !self.is_gone {
             self.is_gone = true;
             self.is_done = true;
-            self.program.end(&self.under_way, step);
+            self.program.end(&self.under_way);
         }
         Ok(())
     }

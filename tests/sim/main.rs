@@ -11,8 +11,11 @@ mod rng;
 
 mod blocked;
 mod client;
+mod hearing;
+mod linear;
 mod replies;
 mod rings;
+mod watching;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -118,14 +121,37 @@ fn blocked_clients_are_served_once_and_in_order() {
 }
 
 #[test]
+fn single_keys_are_linearizable() {
+    run_seeds(&[linear::setting]);
+}
+
+#[test]
+fn watched_keys_do_not_change_unseen() {
+    run_seeds(&[watching::setting]);
+}
+
+#[test]
+fn subscribers_hear_everything_in_order() {
+    run_seeds(&[hearing::setting]);
+}
+
+const EVERYTHING: &[Setting] = &[
+    replies::setting,
+    rings::setting,
+    blocked::setting,
+    linear::setting,
+    watching::setting,
+    hearing::setting,
+];
+
+#[test]
 fn everything_at_once() {
-    run_seeds(&[replies::setting, rings::setting, blocked::setting]);
+    run_seeds(EVERYTHING);
 }
 
 #[test]
 fn a_seed_repeats() {
     for seed in 0..20 {
-        let settings: &[Setting] = &[replies::setting, rings::setting, blocked::setting];
-        assert_eq!(run_seed(seed, settings), run_seed(seed, settings), "seed {seed}");
+        assert_eq!(run_seed(seed, EVERYTHING), run_seed(seed, EVERYTHING), "seed {seed}");
     }
 }
