@@ -55,6 +55,8 @@ pub struct Local {
     #[allow(clippy::vec_box)]
     pool: RefCell<Vec<Box<Group>>>,
     controls: flume::Receiver<Control>,
+    /// Rare messages that were taken in ahead of the pump, and are for it.
+    kept_controls: RefCell<VecDeque<Control>>,
     /// Wakes the pump.
     pump: RefCell<Option<Waker>>,
     pump_awake: StdCell<bool>,
@@ -97,6 +99,7 @@ impl Local {
             backlog: RefCell::default(),
             pool: RefCell::default(),
             controls,
+            kept_controls: RefCell::default(),
             pump: RefCell::default(),
             pump_awake: StdCell::new(false),
             turn: StdCell::new(0),
@@ -236,6 +239,13 @@ impl Local {
     /// Takes in what other shards have sent, ahead of the pump: whoever listens hears what happened before the command
     /// that it sent.
     pub fn take_arrivals(&self) {
+        // The first messages of a shard come over a ring that is new.
+        while let Ok(control) = self.controls.try_recv() {
+            match control {
+                Control::Ring(receiver) => self.mesh.add(receiver),
+                other => self.kept_controls.borrow_mut().push_back(other),
+            }
+        }
         if self.mesh.has_arrivals() {
             self.mesh.receive(self.turn.get(), |message| self.receive(message));
         }
@@ -358,6 +368,11 @@ impl Local {
         }
     }
 
+    fn next_control(&self) -> Option<Control> {
+        let kept = self.kept_controls.borrow_mut().pop_front();
+        kept.or_else(|| self.controls.try_recv().ok())
+    }
+
     /// Whether work waits for the data to be free, and it is by now: a guest that left since we looked found us awake
     /// and rang nobody. Else the guest that leaves will ring.
     fn is_free_after_all(&self) -> bool {
@@ -374,7 +389,7 @@ impl Local {
 
     fn pump_once(&self, f: &mut impl FnMut(Control)) -> bool {
         let mut busy = false;
-        while let Ok(control) = self.controls.try_recv() {
+        while let Some(control) = self.next_control() {
             busy = true;
             match control {
                 Control::Ring(receiver) => self.mesh.add(receiver),

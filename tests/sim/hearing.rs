@@ -92,6 +92,8 @@ struct Subscriber {
     is_resp3: bool,
     has_greeted: bool,
     changes_left: usize,
+    /// It may unsubscribe.
+    may_leave: bool,
     heard: Rc<RefCell<Heard>>,
     /// Channels that it has, or has asked for.
     wants: Vec<String>,
@@ -114,7 +116,7 @@ impl Program for Subscriber {
         self.changes_left -= 1;
         let channel = format!("ch{}:{}", self.salt, rng.below(CHANNELS));
         if let Some(at) = self.wants.iter().position(|wanted| *wanted == channel) {
-            if rng.one_in(3) {
+            if self.may_leave && rng.one_in(3) {
                 self.wants.remove(at);
                 return Ask::Commands(vec![format!("UNSUBSCRIBE {channel}")]);
             }

@@ -40,7 +40,7 @@ pub struct Style {
     /// Number of shards.
     pub shards: usize,
     /// Messages that a ring takes.
-    ring_messages: usize,
+    pub ring_messages: usize,
     /// How often of 256 times a thread is set aside where it may meet others.
     switch_in_256: usize,
     /// Once in so many steps a thread stalls.
