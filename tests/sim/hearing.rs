@@ -204,15 +204,11 @@ pub fn setting(world: &mut World) -> Result<AtEnd, String> {
         let heard = Rc::<RefCell<Heard>>::default();
         ears.push(heard.clone());
         let (is_resp3, changes_left) = (world.rng.one_in(2), 2 + world.rng.below(8));
-        let wants = Vec::new();
-        world.connect(Box::new(Subscriber {
-            salt,
-            is_resp3,
-            has_greeted: false,
-            changes_left,
-            heard,
-            wants,
-        }));
+        // What a full ring keeps from arriving reaches nobody who gives the channel up meanwhile.
+        let may_leave = world.style.ring_messages >= 256;
+        let (has_greeted, wants) = (false, Vec::new());
+        let ears = Subscriber { salt, is_resp3, has_greeted, changes_left, may_leave, heard, wants };
+        world.connect(Box::new(ears));
     }
     for number in 0..1 + world.rng.below(2) {
         let messages_left = 2 + world.rng.below(20);
