@@ -11,7 +11,7 @@ use crate::client::{Ask, Asked, Checked, Program};
 use crate::resp::Value;
 use crate::rng::Rng;
 use crate::world::World;
-use crate::{AtEnd, run_commands};
+use crate::{AtEnd, Join, run_commands};
 
 /// Lists that everybody uses in any way, and lists that are only pushed to by one and waited at by BLPOP.
 const LISTS: usize = 4;
@@ -298,7 +298,11 @@ fn check_order(ledger: &Ledger) -> Checked {
 }
 
 /// Consumers and producers.
-pub fn setting(world: &mut World) -> Result<AtEnd, String> {
+pub fn setting(_: &mut World) -> (Vec<String>, Join) {
+    (Vec::new(), Box::new(join))
+}
+
+fn join(world: &mut World) -> AtEnd {
     let names = Names(world.rng.below(1000));
     let ledger = Shared::default();
     world.waited_keys.extend(names.lists().chain(names.queues()));
@@ -314,7 +318,7 @@ pub fn setting(world: &mut World) -> Result<AtEnd, String> {
         let pushes_left = 1 + world.rng.below(16);
         world.connect(Box::new(Producer { names, ledger, pushes_left, queue }));
     }
-    Ok(Box::new(move |world| {
+    Box::new(move |world| {
         for client in world.clients.iter().filter(|client| !client.is_gone) {
             client.program.report(&client.under_way);
         }
@@ -323,5 +327,5 @@ pub fn setting(world: &mut World) -> Result<AtEnd, String> {
         let mut ledger = ledger.borrow_mut();
         check_order(&ledger)?;
         check_elements(&mut ledger, &left)
-    }))
+    })
 }

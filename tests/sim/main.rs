@@ -35,15 +35,21 @@ fn show(bytes: &[u8]) -> String {
 
 /// What is checked at a seed's end.
 type AtEnd = Box<dyn FnOnce(&mut World) -> Checked>;
-/// Puts clients into a world; returns what must hold when they are done.
-type Setting = fn(&mut World) -> Result<AtEnd, String>;
+/// Chooses what clients a world gets; returns the commands that come before them.
+type Setting = fn(&mut World) -> (Vec<String>, Join);
+/// Puts the clients into the world; returns what must hold when they are done.
+type Join = Box<dyn FnOnce(&mut World) -> AtEnd>;
 
 fn run_seed(seed: u64, settings: &[Setting]) -> Result<u64, String> {
     let mut world = World::new(seed);
-    let mut ends = Vec::new();
+    let (mut begin, mut joins) = (Vec::new(), Vec::new());
     for setting in settings {
-        ends.push(setting(&mut world)?);
+        let (commands, join) = setting(&mut world);
+        begin.extend(commands);
+        joins.push(join);
     }
+    run_commands(&mut world, begin)?;
+    let ends: Vec<AtEnd> = joins.into_iter().map(|join| join(&mut world)).collect();
     world.run()?;
     for end in ends {
         end(&mut world)?;

@@ -8,7 +8,7 @@ use crate::client::{Ask, Asked, Checked, Program};
 use crate::resp::Value;
 use crate::rng::Rng;
 use crate::world::World;
-use crate::{AtEnd, show};
+use crate::{AtEnd, Join, show};
 
 const KEYS: usize = 5;
 
@@ -223,18 +223,21 @@ impl Program for Pipeliner {
 }
 
 /// Some clients with keys of their own.
-pub fn setting(world: &mut World) -> Result<AtEnd, String> {
-    for number in 0..1 + world.rng.below(3) {
-        let name = format!("own{}{number}", show(&[b'a' + world.rng.below(26) as u8]));
-        let commands_left = 10 + world.rng.below(60);
-        world.connect(Box::new(Pipeliner {
-            name,
-            commands_left,
-            model: Model::default(),
-            expected: VecDeque::new(),
-            queued: None,
-            serial: 0,
-        }));
-    }
-    Ok(Box::new(|_| Ok(())))
+pub fn setting(_: &mut World) -> (Vec<String>, Join) {
+    let join = |world: &mut World| {
+        for number in 0..1 + world.rng.below(3) {
+            let name = format!("own{}{number}", show(&[b'a' + world.rng.below(26) as u8]));
+            let commands_left = 10 + world.rng.below(60);
+            world.connect(Box::new(Pipeliner {
+                name,
+                commands_left,
+                model: Model::default(),
+                expected: VecDeque::new(),
+                queued: None,
+                serial: 0,
+            }));
+        }
+        Box::new(|_: &mut World| Ok(())) as AtEnd
+    };
+    (Vec::new(), Box::new(join))
 }

@@ -6,7 +6,7 @@ use crate::client::{Ask, Asked, Checked, Program};
 use crate::resp::Value;
 use crate::rng::Rng;
 use crate::world::World;
-use crate::{AtEnd, run_commands};
+use crate::{AtEnd, Join, run_commands};
 
 /// The keys of a ring and their values.
 #[derive(Clone)]
@@ -177,14 +177,17 @@ impl Program for Looker {
 }
 
 /// Movers and lookers around one ring.
-pub fn setting(world: &mut World) -> Result<AtEnd, String> {
+pub fn setting(world: &mut World) -> (Vec<String>, Join) {
     let ring = Ring { salt: world.rng.below(1000), keys: 2 + world.rng.below(4) };
     let mut begin = vec![ring.mset(&mut world.rng)];
     for (n, value) in ring.values().iter().enumerate() {
         begin.push(format!("SADD {} {value}", ring.key("s", n)));
         begin.push(format!("RPUSH {} {value}", ring.key("l", n)));
     }
-    run_commands(world, begin)?;
+    (begin, Box::new(|world| join(world, ring)))
+}
+
+fn join(world: &mut World, ring: Ring) -> AtEnd {
     for name in 0..1 + world.rng.below(3) {
         let moves_left = 2 + world.rng.below(12);
         world.connect(Box::new(Mover { ring: ring.clone(), moves_left, name }));
@@ -193,12 +196,12 @@ pub fn setting(world: &mut World) -> Result<AtEnd, String> {
         let looks_left = 2 + world.rng.below(12);
         world.connect(Box::new(Looker { ring: ring.clone(), looks_left }));
     }
-    Ok(Box::new(move |world| {
+    Box::new(move |world| {
         for (kind, rest) in [("GET r", ""), ("SMEMBERS s", ""), ("LRANGE l", " 0 -1")] {
             let (command, kind) = kind.split_once(' ').unwrap_or_default();
             let replies = run_commands(world, ring.each(command, kind, rest))?;
             ring.check(&Value::Array(replies))?;
         }
         Ok(())
-    }))
+    })
 }

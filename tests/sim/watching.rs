@@ -9,7 +9,7 @@ use crate::client::{Ask, Asked, Checked, Program};
 use crate::resp::Value;
 use crate::rng::Rng;
 use crate::world::World;
-use crate::{AtEnd, run_commands};
+use crate::{AtEnd, Join, run_commands};
 
 /// How often the counters were raised.
 #[derive(Default)]
@@ -111,17 +111,20 @@ impl Program for Raiser {
 }
 
 /// Clients that raise two counters.
-pub fn setting(world: &mut World) -> Result<AtEnd, String> {
+pub fn setting(world: &mut World) -> (Vec<String>, Join) {
     let salt = world.rng.below(1000);
     let keys = [format!("c{salt}:0"), format!("c{salt}:1")];
-    run_commands(world, vec![format!("MSET {} 0 {} 0", keys[0], keys[1])])?;
+    (vec![format!("MSET {} 0 {} 0", keys[0], keys[1])], Box::new(|world| join(world, keys)))
+}
+
+fn join(world: &mut World, keys: [String; 2]) -> AtEnd {
     let raises = Rc::<Raises>::default();
     for _ in 0..2 + world.rng.below(2) {
         let tries_left = 2 + world.rng.below(8);
         let (keys, raises) = (keys.clone(), raises.clone());
         world.connect(Box::new(Raiser { keys, raises, tries_left, stage: Stage::Idle }));
     }
-    Ok(Box::new(move |world| {
+    Box::new(move |world| {
         let counters = run_commands(world, keys.iter().map(|key| format!("GET {key}")).collect())?;
         let ends: Vec<i64> = counters.iter().map(|value| value.string().parse().unwrap_or(-1)).collect();
         let (surely, perhaps) = (raises.surely.get(), raises.perhaps.get());
@@ -129,5 +132,5 @@ pub fn setting(world: &mut World) -> Result<AtEnd, String> {
             [a, b] if a == b && (surely..=surely + perhaps).contains(&a) => Ok(()),
             _ => Err(format!("{ends:?} after {surely} raises, perhaps {perhaps} more")),
         }
-    }))
+    })
 }
