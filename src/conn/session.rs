@@ -318,7 +318,9 @@ impl Session {
                 }
                 continue;
             }
-            let stop = SCRATCH.with_borrow_mut(|scratch| self.batch(local, scratch));
+            let mut scratch = SCRATCH.take();
+            let stop = self.batch(local, &mut scratch);
+            SCRATCH.set(scratch);
             if let Some(turn) = self.stopped(local, stop) {
                 return turn;
             }
