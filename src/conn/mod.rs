@@ -5,6 +5,7 @@ mod gates;
 mod gather;
 mod hearing;
 mod holding;
+mod in_place;
 mod limits;
 pub mod memory;
 

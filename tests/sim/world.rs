@@ -355,8 +355,8 @@ impl World {
         let key = Key::new(key.as_bytes());
         let shard = &self.threads[key.hash.shard(self.style.shards)].shard;
         let store = shard.local.enter().ok_or("the owner cannot enter")?;
-        match (store.waiters(0, key).first(), store.kind(0, key)) {
-            (Some(first), Some(_)) => Err(format!(
+        match (store.next_waiter(0, key, 0), store.kind(0, key)) {
+            (Some((_, first)), Some(_)) => Err(format!(
                 "client {}, {:?}, waits at {:?}, which has something",
                 first.caller().client_id,
                 first.claim.stand(),
