@@ -609,6 +609,16 @@ impl Session {
         self.after_slow(before)
     }
 
+    /// After a command that may have changed the client: speaks as it wants, and hears what it published for itself.
+    #[inline]
+    pub(super) fn follow_client(&mut self) {
+        self.out.protocol = self.client.caller.protocol;
+        self.mailbox.set_protocol(self.out.protocol);
+        if self.listens() && self.client.gates & gate::REPLY_MODE == 0 {
+            self.hear();
+        }
+    }
+
     /// Moves the reply mode on and drops the reply when nobody wants it.
     pub(super) fn after_slow(&mut self, before: usize) -> Option<Stop> {
         if self.client.gates & gate::REPLY_MODE != 0 && gates::after(&mut self.client) {
@@ -633,17 +643,12 @@ impl Session {
             if self.gather.is_open() && row.spec.group == Group::Server {
                 return Some(Stop::Barrier);
             }
-            // What a subscriber hears before it gives a subject up, and what it publishes for itself.
-            let hears = row.spec.flags & flag::PUBSUB != 0 && !silent && self.listens();
-            if hears {
+            if row.spec.flags & flag::PUSHES != 0 {
+                // What came before it gives a subject up.
                 self.hear();
             }
             door.conn(row, &mut self.client, args, &mut self.out);
-            self.out.protocol = self.client.caller.protocol;
-            self.mailbox.set_protocol(self.out.protocol);
-            if hears {
-                self.hear();
-            }
+            self.follow_client();
             if row.spec.group == Group::Server {
                 // The commands behind a CONFIG SET in the batch run under the new settings.
                 local.heed_settings(&mut round.store);
