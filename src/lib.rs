@@ -27,6 +27,8 @@ pub mod shard;
 
 pub mod pubsub;
 
+pub mod script;
+
 pub mod obs;
 
 pub mod admin;

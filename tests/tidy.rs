@@ -17,7 +17,7 @@ const FLOORS: &[&[&str]] = &[
     &["rdb"],
     &["cmd"],
     &["shard"],
-    &["pubsub"],
+    &["pubsub", "script"],
     &["obs", "admin"],
     &["conn"],
     &["server"],

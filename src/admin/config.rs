@@ -2,7 +2,7 @@
 use crate::cmd::cx::ConnCx;
 use crate::cmd::docs;
 use crate::cmd::spec::{Done, Group::Server as S, Spec, flag};
-use crate::config::{Caller, P, Settings, absent_feature, rewrite};
+use crate::config::{Caller, P, Settings, absent_feature, flags, rewrite};
 use crate::wire::{Args, Error, Out};
 
 const ADMIN: u32 = flag::ADMIN | flag::NOSCRIPT;
@@ -31,7 +31,8 @@ const SUBCOMMANDS: &[Spec] = &[
         .doc(S, "2.0.0", "Changes parameters, all of them or none.")
         .cost(OF_PARAMETERS)
         .with(ADMIN)
-        .tips(EVERYWHERE),
+        .tips(EVERYWHERE)
+        .secrets(is_secret),
 ];
 
 fn help(_: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
@@ -54,6 +55,12 @@ fn get(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         }
     }
     Ok(())
+}
+
+/// Whether an argument of CONFIG SET is the value of a secret.
+fn is_secret(args: &Args<'_>, at: usize) -> bool {
+    let is_value = at >= 3 && at % 2 == 1;
+    is_value && P::find(args.get(at - 1)).is_some_and(|(id, _)| id.row().has(flags::SENSITIVE))
 }
 
 fn set(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {

@@ -273,9 +273,15 @@ fn push_scientific(digits: &[u8], exponent: i32, text: &mut F64Text) {
     text.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
 }
 
-/// A double in seventeen digits as C's `%.17g` has it: without trailing zeros, with an exponent of two digits at least
-/// below 1e-4 and from 1e17 on.
+/// A double in seventeen digits as C's `%.17g` has it; see [`f64_text_general`].
 pub fn f64_text_17(v: f64) -> F64Text {
+    f64_text_general(v, 17)
+}
+
+/// A double in so many digits (1 to 17) as C's `%.*g` has it: without trailing zeros, with an exponent of two digits
+/// at least below 1e-4 and from 10^digits on. Not a number is `nan` whatever its sign.
+pub fn f64_text_general(v: f64, digits: usize) -> F64Text {
+    let digits_max = digits.clamp(1, 17);
     if !v.is_finite() || v == 0.0 {
         return f64_digits(v);
     }
@@ -284,25 +290,23 @@ pub fn f64_text_17(v: f64) -> F64Text {
         text.push(b'-');
     }
     // The library rounds correctly; its form is always `d.dddde-x`.
-    let rounded = format!("{:.16e}", v.abs());
+    let rounded = format!("{:.*e}", digits_max - 1, v.abs());
     let (digits, exponent) = rounded.split_once('e').unwrap_or((&rounded, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let mut kept: SmallVec<[u8; 24]> = digits.bytes().filter(u8::is_ascii_digit).collect();
     kept.truncate(kept.iter().rposition(|digit| *digit != b'0').map_or(1, |last| last + 1));
     let last = exponent - (kept.len() as i32 - 1);
-    match exponent {
-        -4..17 if last >= 0 => {
-            text.extend_from_slice(&kept);
-            text.push_zeros(last);
+    if !(-4..digits_max as i32).contains(&exponent) {
+        push_scientific(&kept, exponent, &mut text);
+        if exponent.abs() < 10 {
+            text.push(b'0');
         }
-        -4..17 => push_with_point(&kept, last, &mut text),
-        _ => {
-            push_scientific(&kept, exponent, &mut text);
-            if exponent.abs() < 10 {
-                text.push(b'0');
-            }
-            text.push_int(i64::from(exponent.abs()));
-        }
+        text.push_int(i64::from(exponent.abs()));
+    } else if last >= 0 {
+        text.extend_from_slice(&kept);
+        text.push_zeros(last);
+    } else {
+        push_with_point(&kept, last, &mut text);
     }
     text
 }
@@ -568,6 +572,27 @@ mod tests {
     fn doubles_are_written_as_in_redis() {
         for &(value, text) in SCORES {
             assert_eq!(formatted(value), text);
+        }
+    }
+
+    #[test]
+    fn doubles_in_few_digits() {
+        // As `%.*g` of C has them.
+        for (value, digits, text) in [
+            (3.15, 2, "3.1"),
+            (9.99, 2, "10"),
+            (123456.0, 3, "1.23e+05"),
+            (99999999999999.5, 14, "1e+14"),
+            (99999999999999.0, 14, "99999999999999"),
+            (1e15, 14, "1e+15"),
+            (0.1, 14, "0.1"),
+            (-1.0 / 3.0, 14, "-0.33333333333333"),
+            (5e-324, 14, "4.9406564584125e-324"),
+            (7.0, 1, "7"),
+            (75.0, 1, "8e+01"),
+            (-f64::NAN, 14, "nan"),
+        ] {
+            assert_eq!(std::str::from_utf8(&f64_text_general(value, digits)), Ok(text));
         }
     }
 

@@ -13,7 +13,7 @@ use crate::ds::raw::block::{BlockMut, BlockRef, NewValue, Payload};
 use crate::host::hub::{self, Subscriptions};
 use crate::host::mail::Mail;
 pub use crate::host::queued::Caller;
-use crate::host::{ClientInfo, Counters, Host};
+use crate::host::{ClientInfo, Counters, Host, mark};
 use crate::store::db::{Found, Next, Ttl};
 use crate::store::edit::Editor;
 use crate::store::news::{Event, listen};
@@ -256,14 +256,21 @@ impl<'a> ReadCx<'a> {
     /// Looks a key up without its value: counts a hit or miss, marks no use.
     #[inline(always)]
     pub fn look(&self, key: Key<'_>) -> Option<BlockRef<'a>> {
-        let found = self.peek(key);
-        count_lookup(found, self.counters);
+        let found = self.look_aside(key);
         if found.is_none()
             && self.store(key.hash).listens & listen::MISSES != 0
             && self.met.get() == Met::Nothing
         {
             self.met.set(Met::Missing);
         }
+        found
+    }
+
+    /// [`ReadCx::look`] of commands about how a value is kept: nobody hears of a miss.
+    #[inline]
+    pub fn look_aside(&self, key: Key<'_>) -> Option<BlockRef<'a>> {
+        let found = self.peek(key);
+        count_lookup(found, self.counters);
         found
     }
 
@@ -525,7 +532,7 @@ impl Client {
     /// CLIENT NO-TOUCH.
     pub fn set_no_touch(&mut self, on: bool) {
         self.caller.no_touch = on;
-        self.info.no_touch.store(on, Ordering::Relaxed);
+        self.info.set(mark::NO_TOUCH, on);
     }
 
     /// Switches the protocol.

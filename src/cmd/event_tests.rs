@@ -9,7 +9,7 @@ use crate::base::hash::KeyHash;
 use crate::config::Settings;
 use crate::host::{Counters, Facts, Host};
 use crate::store::Store;
-use crate::store::news::{KeyEvent, listen};
+use crate::store::news::KeyEvent;
 use crate::wire::{Args, Out, Span};
 
 /// Commands and the events of Redis.
@@ -59,7 +59,8 @@ struct Server {
 
 impl Server {
     fn new(shards: usize) -> Server {
-        let settings = Settings::default();
+        let mut settings = Settings::default();
+        settings.set(b"notify-keyspace-events", &[b"KEAn"]).unwrap();
         let facts = Facts {
             settings: settings.clone(),
             shards,
@@ -70,11 +71,7 @@ impl Server {
         };
         let host = Host::new(facts);
         let settings = Arc::new(settings);
-        let store = |counters: &Arc<Counters>| {
-            let mut store = Store::new(settings.clone(), counters.clone());
-            store.listens = listen::EVENTS;
-            store
-        };
+        let store = |counters: &Arc<Counters>| Store::new(settings.clone(), counters.clone());
         let stores = host.counters.iter().map(store).collect();
         Server { host, stores, caller: Caller::default(), seen: HashSet::new() }
     }

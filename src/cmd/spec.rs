@@ -454,6 +454,8 @@ pub struct Spec {
     pub arity: i32,
     /// The keyspace event that its changes stand for.
     pub event: Option<Event>,
+    /// Which arguments are secrets, by their index: neither MONITOR nor SLOWLOG shows them.
+    pub secrets: Option<fn(&Args<'_>, usize) -> bool>,
 }
 
 impl Spec {
@@ -475,6 +477,7 @@ impl Spec {
             tips: &[],
             arity: arity_of(syntax, base),
             event: None,
+            secrets: None,
         }
     }
 
@@ -570,6 +573,17 @@ impl Spec {
     /// The keyspace event that its changes stand for: a class of [`crate::store::news::class`] and a name.
     pub const fn event(self, class: u32, name: &'static str) -> Spec {
         Spec { event: Some(Event { class, name }), ..self }
+    }
+
+    /// Some arguments are secrets.
+    pub const fn secrets(self, is_secret: fn(&Args<'_>, usize) -> bool) -> Spec {
+        Spec { secrets: Some(is_secret), ..self }
+    }
+
+    /// The arguments as administrators may see them.
+    pub fn shown<'a>(&self, args: &Args<'a>) -> Vec<&'a [u8]> {
+        let is_secret = |at| self.secrets.is_some_and(|is_secret| is_secret(args, at));
+        (0..args.count()).map(|at| if is_secret(at) { b"(redacted)" } else { args.get(at) }).collect()
     }
 
     /// Says the arity where the syntax line cannot.

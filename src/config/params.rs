@@ -446,16 +446,15 @@ Scripting {
 }
 Monitoring {
     /// Microseconds above which a command enters the slow log; 0 logs every one, -1 none.
-    SLOWLOG_LOG_SLOWER_THAN = int("slowlog-log-slower-than", "10000", -1, I64).later();
+    SLOWLOG_LOG_SLOWER_THAN = int("slowlog-log-slower-than", "10000", -1, I64);
     /// Entries kept in the slow log.
-    SLOWLOG_MAX_LEN = int("slowlog-max-len", "128", 0, I64).later();
+    SLOWLOG_MAX_LEN = int("slowlog-max-len", "128", 0, I64);
     /// Milliseconds above which an event enters the latency monitor; 0 turns it off.
-    LATENCY_MONITOR_THRESHOLD = int("latency-monitor-threshold", "0", 0, I64).later();
+    LATENCY_MONITOR_THRESHOLD = int("latency-monitor-threshold", "0", 0, I64);
     /// Keep a histogram of each command's latency.
-    LATENCY_TRACKING = switch("latency-tracking", "yes").later();
+    LATENCY_TRACKING = switch("latency-tracking", "yes");
     /// Percentiles of those histograms that INFO shows.
-    LATENCY_TRACKING_INFO_PERCENTILES = row("latency-tracking-info-percentiles", "50 99 99.9", Kind::Percentiles)
-        .later();
+    LATENCY_TRACKING_INFO_PERCENTILES = row("latency-tracking-info-percentiles", "50 99 99.9", Kind::Percentiles);
     /// Classes of key events that are published, one letter each; empty publishes none.
     NOTIFY_KEYSPACE_EVENTS = row("notify-keyspace-events", "", Kind::Events);
     /// Keys remembered for client-side caching; 0 sets no limit.

@@ -10,7 +10,7 @@ use crate::base::clock;
 use crate::base::hash::KeyHash;
 use crate::cmd::cx::{Client, Wait, WriteStores};
 use crate::cmd::spec::flag;
-use crate::cmd::table::RowRef;
+use crate::cmd::table::{RowRef, table};
 use crate::host::mail::Letter;
 use crate::host::queued::Queued;
 use crate::host::{Claim, Stand};
@@ -66,7 +66,6 @@ impl Session {
         wait: Wait,
     ) {
         debug_assert!(row.spec.flags & flag::BLOCKING != 0 && row.spec.subs.is_empty());
-        door.uncount(row);
         // From behind the name, as every run of it begins.
         args.seek(1);
         let mut command = Queued::default();
@@ -94,11 +93,13 @@ impl Session {
         }
         match blocked.claim.stand() {
             Stand::TimedOut => {
+                count_unserved(local, blocked);
                 let reply = blocked.reply.clone();
                 self.end_wait(local, |out| out.buf.extend_from_slice(&reply));
                 None
             }
             Stand::Unblocked => {
+                count_unserved(local, blocked);
                 self.end_wait(local, |_| {});
                 local.door_now().refuse(
                     &Error::line("UNBLOCKED client unblocked via CLIENT UNBLOCK".into()),
@@ -173,6 +174,7 @@ impl Session {
                     self.out.buf[at] = b'*';
                 }
             }
+            Letter::Line(line) => self.out.buf.extend_from_slice(&line),
             Letter::Served(reply) => self.end_wait(local, |out| out.buf.extend_from_slice(&reply)),
             Letter::Retry => {
                 if let Some(blocked) = &mut self.blocked {
@@ -182,6 +184,13 @@ impl Session {
             Letter::Rung => {}
             Letter::Published(_) => unreachable!("the shard hands these out"),
         }
+    }
+}
+
+/// The command that the client is blocked in ends without having been served.
+fn count_unserved(local: &Local, blocked: &Blocked) {
+    if let Some(waiter) = &blocked.waiter {
+        local.door_now().count_unserved(table().row(waiter.row()), waiter.caller(), &waiter.args());
     }
 }
 

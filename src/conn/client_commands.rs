@@ -10,7 +10,7 @@ use crate::cmd::spec::{Done, Group::Connection as C, Spec, flag, gate};
 use crate::cmd::table::table;
 use crate::host::hub::Kind;
 use crate::host::mail::Letter;
-use crate::host::{ClientInfo, Stand};
+use crate::host::{ClientInfo, Stand, mark};
 use crate::wire::{Args, Error, Out};
 
 const ADMIN: u32 = flag::ADMIN | flag::NOSCRIPT;
@@ -174,9 +174,8 @@ fn line(info: &ClientInfo, now_ms: u64) -> String {
 }
 
 fn flags(info: &ClientInfo) -> String {
-    let marks = [(&info.killed, 'A'), (&info.no_evict, 'e'), (&info.no_touch, 'T')];
-    let set = marks.iter().filter(|(set, _)| set.load(Ordering::Relaxed)).map(|(_, letter)| *letter);
-    let text: String = info.is_subscriber().then_some('P').into_iter().chain(set).collect();
+    let is = |bit: u32| info.has(bit) || bit == mark::PUBSUB && info.is_subscriber();
+    let text: String = mark::LETTERS.iter().filter(|(bit, _)| is(*bit)).map(|(_, letter)| *letter).collect();
     if text.is_empty() { "N".to_string() } else { text }
 }
 
@@ -336,7 +335,7 @@ fn on_or_off(args: &mut Args<'_>, on: &str, off: &str) -> Result<bool, Error> {
 }
 
 fn no_evict(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    cx.client.info.no_evict.store(on_or_off(args, "ON", "OFF")?, Ordering::Relaxed);
+    cx.client.info.set(mark::NO_EVICT, on_or_off(args, "ON", "OFF")?);
     out.ok();
     Ok(())
 }
@@ -449,8 +448,7 @@ mod tests {
             "id=7 addr=127.0.0.1:5 laddr=127.0.0.1:6379 fd=9 name=me age=2 idle=2 flags=N db=0 "
         ));
         assert!(text.contains(" cmd=NULL "));
-        info.no_touch.store(true, Ordering::Relaxed);
-        info.no_evict.store(true, Ordering::Relaxed);
+        info.set(mark::NO_TOUCH | mark::NO_EVICT, true);
         info.subscriptions[Kind::Pattern as usize].store(3, Ordering::Relaxed);
         let text = line(&info, 0);
         assert!(text.contains(" flags=PeT ") && text.contains(" sub=0 psub=3 ssub=0 "));

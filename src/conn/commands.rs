@@ -1,8 +1,10 @@
 //! The commands that greet, name, select and part: PING, ECHO, SELECT, HELLO, AUTH, QUIT, RESET.
 use crate::base::num;
-use crate::cmd::cx::{ConnCx, ReplyMode, Wish};
-use crate::cmd::spec::{Done, Group::Connection as C, Spec, flag, gate};
+use crate::cmd::cx::{Client, ConnCx, ReplyMode, Wish};
+use crate::cmd::spec::{Done, Group::Connection as C, Group::Server as S, Spec, flag, gate};
 use crate::config::REDIS_VERSION;
+use crate::host::{Host, mark};
+use crate::shard::watch;
 use crate::wire::{Args, Error, Out, Protocol};
 
 /// What the commands have that work before a client is known.
@@ -13,11 +15,16 @@ pub const COMMANDS: &[Spec] = &[
     Spec::conn("auth", "[username] password", auth)
         .doc(C, "1.0.0", "Tells who the client is, and proves it with a password.")
         .cost("O(N) where N is the number of passwords of the user.")
-        .with(GREETING),
+        .with(GREETING)
+        .secrets(|_, at| at > 0),
     Spec::conn("echo", "message", echo).doc(C, "1.0.0", "Returns its argument.").with(flag::FAST),
     Spec::conn("hello", "[protover [AUTH username password] [SETNAME clientname]]", hello)
         .doc(C, "6.0.0", "Chooses the protocol, and tells what server this is.")
-        .with(GREETING),
+        .with(GREETING)
+        .secrets(is_credential),
+    Spec::conn("monitor", "", monitor)
+        .doc(S, "1.0.0", "Shows every command that the server runs, as it runs.")
+        .with(flag::ADMIN | flag::NOSCRIPT),
     Spec::conn("ping", "[message]", ping)
         .doc(C, "1.0.0", "Answers PONG, or returns its argument.")
         .without(flag::LOADING | flag::STALE)
@@ -34,6 +41,26 @@ pub const COMMANDS: &[Spec] = &[
         .doc(C, "1.0.0", "Chooses the database that later commands work on.")
         .with(flag::FAST),
 ];
+
+fn monitor(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
+    let client = &mut *cx.client;
+    // Whoever monitors already gets no answer.
+    if !client.info.has(mark::MONITOR) {
+        client.info.set(mark::MONITOR, true);
+        client.gates |= gate::LISTENER;
+        watch::start_monitoring(cx.host, client.caller.address);
+        out.ok();
+    }
+    Ok(())
+}
+
+/// Ends what MONITOR began.
+pub(super) fn stop_monitoring(client: &Client, host: &Host) {
+    if client.info.has(mark::MONITOR) {
+        client.info.set(mark::MONITOR, false);
+        watch::stop_monitoring(host, client.caller.address);
+    }
+}
 
 fn ping(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     match (args.take(), args.take()) {
@@ -98,6 +125,24 @@ fn protocol(args: &mut Args<'_>) -> Result<Option<Protocol>, Error> {
         Some(3) => Ok(Some(Protocol::Resp3)),
         Some(_) => Err(Error::line("NOPROTO unsupported protocol version".into())),
     }
+}
+
+/// Whether an argument of HELLO stands behind AUTH as a user name or a password.
+fn is_credential(args: &Args<'_>, at: usize) -> bool {
+    let mut option = 2;
+    while option < args.count() {
+        let word = args.get(option);
+        if word.eq_ignore_ascii_case(b"auth") {
+            if (option + 1..=option + 2).contains(&at) {
+                return true;
+            }
+            option += 2;
+        } else if word.eq_ignore_ascii_case(b"setname") {
+            option += 1;
+        }
+        option += 1;
+    }
+    false
 }
 
 fn hello(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
@@ -173,7 +218,9 @@ fn reset(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     client.set_protocol(Protocol::Resp2);
     client.set_reply_mode(ReplyMode::On);
     client.set_no_touch(false);
-    client.info.no_evict.store(false, std::sync::atomic::Ordering::Relaxed);
+    client.gates &= !gate::LISTENER;
+    stop_monitoring(client, cx.host);
+    client.info.set(mark::NO_EVICT, false);
     // The library's name stays: it is still the same library.
     client.info.name.lock().clear();
     out.protocol = Protocol::Resp2;

@@ -86,9 +86,11 @@ impl Session {
             door.whole(row, &mut self.client, WriteStores::Many(&mut stores), args, &mut self.out);
             self.follow_client();
         } else if let Some(wait) = door.on_many(row, &mut stores, &self.client.caller, args, &mut self.out) {
+            self.feed_monitors(&door, row, args);
             self.begin_wait(&door, WriteStores::Many(&mut stores), row, args, *wait);
             return Some(Stop::Blocked);
         }
+        self.feed_monitors(&door, row, args);
         self.after_slow(before);
         (self.client.wish != Wish::None).then_some(Stop::Wish)
     }

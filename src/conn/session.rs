@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering;
 
 use super::blocked::Blocked;
 use super::fibers::Ran;
-use super::gates;
 use super::gather::Gather;
+use super::{commands, gates};
 use smallvec::SmallVec;
 
 use crate::base::hash::KeyHash;
@@ -28,6 +28,7 @@ use crate::shard::hold;
 use crate::shard::local::{Event, Local, Mailbox};
 use crate::shard::msg::Token;
 use crate::shard::plan::{Plan, ShardSet, plan};
+use crate::shard::watch::Origin;
 use crate::store::Store;
 use crate::wire::error::{unknown_command, unknown_subcommand};
 use crate::wire::parse::{Limits, Parsed, Parser, Violation};
@@ -206,6 +207,7 @@ impl Session {
         }
         self.pending_hold.release(&local.shared);
         self.leave_wait(local);
+        commands::stop_monitoring(&self.client, &local.shared.host);
         local.stand_up(self.token);
     }
 
@@ -588,6 +590,9 @@ impl Session {
         self.client.info.last_command.store(row.id, Ordering::Relaxed);
         let silent = gates::is_silent(row, &self.client);
         let stop = self.dispatch(round, row, command, args, silent);
+        if matches!(stop, None | Some(Stop::Wish | Stop::Blocked)) {
+            self.feed_monitors(&round.door, row, args);
+        }
         match stop {
             None | Some(Stop::Wish) if row.spec.flags & flag::PUSHES != 0 => {
                 self.after_slow(self.out.buf.len()).or(stop)
@@ -595,6 +600,12 @@ impl Session {
             None | Some(Stop::Wish) => self.after_slow(before).or(stop),
             stop => stop,
         }
+    }
+
+    /// Shows a command that ran, or will soon run elsewhere, to whoever monitors.
+    pub(super) fn feed_monitors(&self, door: &Door<'_>, row: RowRef, args: &Args<'_>) {
+        let client = &self.client;
+        door.feed_monitors(row.spec, Origin::Client(&client.info), client.caller.db, args);
     }
 
     /// Queues a command for EXEC.

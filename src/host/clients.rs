@@ -14,6 +14,47 @@ use super::{Claim, Counter};
 use crate::base::clock;
 use crate::rt::sys::shutdown_fd;
 
+/// What CLIENT LIST tells of a client by a letter: bits of [`ClientInfo::marks`].
+pub mod mark {
+    /// Watches every command.
+    pub const MONITOR: u32 = 1;
+    /// Subscribed to something.
+    pub const PUBSUB: u32 = 1 << 1;
+    /// Inside MULTI.
+    pub const MULTI: u32 = 1 << 2;
+    /// Waits in a blocking command.
+    pub const BLOCKED: u32 = 1 << 3;
+    /// Tracks keys.
+    pub const TRACKING: u32 = 1 << 4;
+    /// Tracks keys for a connection that is gone.
+    pub const TRACKING_BROKEN: u32 = 1 << 5;
+    /// Tracks all keys with some prefixes.
+    pub const TRACKING_BROADCAST: u32 = 1 << 6;
+    /// A key that it watches has changed.
+    pub const DIRTY: u32 = 1 << 7;
+    /// Will be closed once its replies are sent.
+    pub const CLOSES: u32 = 1 << 8;
+    /// CLIENT NO-EVICT.
+    pub const NO_EVICT: u32 = 1 << 9;
+    /// CLIENT NO-TOUCH.
+    pub const NO_TOUCH: u32 = 1 << 10;
+
+    /// The letters in the order in which they are printed.
+    pub const LETTERS: &[(u32, char)] = &[
+        (MONITOR, 'O'),
+        (PUBSUB, 'P'),
+        (MULTI, 'x'),
+        (BLOCKED, 'b'),
+        (TRACKING, 't'),
+        (TRACKING_BROKEN, 'R'),
+        (TRACKING_BROADCAST, 'B'),
+        (DIRTY, 'd'),
+        (CLOSES, 'c'),
+        (NO_EVICT, 'e'),
+        (NO_TOUCH, 'T'),
+    ];
+}
+
 /// What others may know of a client.
 #[derive(Debug)]
 pub struct ClientInfo {
@@ -55,10 +96,8 @@ pub struct ClientInfo {
     pub net_out: Counter,
     /// Number of subscriptions, by kind.
     pub subscriptions: [AtomicU32; 3],
-    /// CLIENT NO-EVICT.
-    pub no_evict: AtomicBool,
-    /// CLIENT NO-TOUCH.
-    pub no_touch: AtomicBool,
+    /// Bits of [`mark`]; only its own thread changes them.
+    pub marks: AtomicU32,
     /// It shall be closed.
     pub killed: AtomicBool,
     /// Where letters reach it.
@@ -91,8 +130,7 @@ impl ClientInfo {
             net_in: Counter::default(),
             net_out: Counter::default(),
             subscriptions: Default::default(),
-            no_evict: AtomicBool::new(false),
-            no_touch: AtomicBool::new(false),
+            marks: AtomicU32::new(0),
             killed: AtomicBool::new(false),
             address: Mutex::default(),
             wait: Mutex::default(),
@@ -101,6 +139,21 @@ impl ClientInfo {
 }
 
 impl ClientInfo {
+    /// Whether it has a [`mark`].
+    #[inline]
+    pub fn has(&self, mark: u32) -> bool {
+        self.marks.load(Ordering::Relaxed) & mark != 0
+    }
+
+    /// Sets or clears a [`mark`].
+    pub fn set(&self, mark: u32, on: bool) {
+        if on {
+            self.marks.fetch_or(mark, Ordering::Relaxed);
+        } else {
+            self.marks.fetch_and(!mark, Ordering::Relaxed);
+        }
+    }
+
     /// Number of subscriptions of a kind.
     pub fn subscriptions(&self, kind: Kind) -> u32 {
         self.subscriptions[kind as usize].load(Ordering::Relaxed)

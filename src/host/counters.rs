@@ -1,8 +1,11 @@
 //! Counters with one writer each: the shard they belong to. Readers of other threads see them a moment late.
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+
+use super::Histogram;
 
 /// A counter that only one thread writes: adding is a plain load and store, no locked instruction.
 #[derive(Debug, Default)]
@@ -31,14 +34,48 @@ impl Counter {
 /// What is counted for each command.
 #[derive(Debug, Default)]
 pub struct CommandCounters {
-    /// Calls.
-    pub calls: Counter,
+    /// Calls whose durations are not in `durations`: `latency-tracking` was off.
+    untracked: Counter,
+    /// How long calls took; made at the first one. Its counts are the number of calls, which then needs no counter.
+    durations: OnceLock<Box<Histogram>>,
     /// Time stamp counter cycles spent.
     pub cycles: Counter,
     /// Refused before they ran.
     pub rejected: Counter,
     /// Answered with an error.
     pub failed: Counter,
+}
+
+impl CommandCounters {
+    /// Counts a call that took so many cycles; `tracked`: its duration is kept, too.
+    #[inline(always)]
+    pub fn add_call(&self, cycles: u64, tracked: bool) {
+        self.cycles.add(cycles);
+        if tracked {
+            self.durations.get_or_init(Box::default).add(cycles);
+        } else {
+            self.untracked.add(1);
+        }
+    }
+
+    /// Number of calls.
+    pub fn calls(&self) -> u64 {
+        self.untracked.get() + self.durations.get().map_or(0, |durations| durations.total())
+    }
+
+    /// How long calls took, if that was ever kept.
+    pub fn durations(&self) -> Option<&Histogram> {
+        self.durations.get().map(|durations| &**durations)
+    }
+
+    fn reset(&self) {
+        if let Some(durations) = self.durations.get() {
+            durations.reset();
+        }
+        for counter in [&self.untracked, &self.cycles, &self.rejected, &self.failed] {
+            counter.set(0);
+        }
+    }
 }
 
 macro_rules! counters {
@@ -63,15 +100,15 @@ macro_rules! counters {
                 }
             }
 
+            /// Commands executed.
+            pub fn processed(&self) -> u64 {
+                self.commands.iter().map(CommandCounters::calls).sum()
+            }
+
             /// CONFIG RESETSTAT.
             pub fn reset(&self) {
                 $(if !matches!(stringify!($name), "dirty" | "clients" | "blocked_clients") { self.$name.set(0); })*
-                for command in &self.commands {
-                    command.calls.set(0);
-                    command.cycles.set(0);
-                    command.rejected.set(0);
-                    command.failed.set(0);
-                }
+                self.commands.iter().for_each(CommandCounters::reset);
                 self.errors.lock().clear();
             }
         }
@@ -85,8 +122,6 @@ counters! {
     refused_connections,
     /// Clients connected to this shard.
     clients,
-    /// Commands executed.
-    processed,
     /// Bytes read from clients.
     net_in,
     /// Bytes written to clients.

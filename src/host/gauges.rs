@@ -123,7 +123,7 @@ impl Host {
         let mut last = self.gauges.last.lock();
         let elapsed = last.at.elapsed();
         if elapsed.as_millis() >= RATE_MS_MIN {
-            let totals = [self.sum(|c| &c.processed), self.sum(|c| &c.net_in), self.sum(|c| &c.net_out)];
+            let totals = [self.processed(), self.sum(|c| &c.net_in), self.sum(|c| &c.net_out)];
             // Totals that fell were reset meanwhile.
             let rate = |i: usize| totals[i].saturating_sub(last.totals[i]) as f64 / elapsed.as_secs_f64();
             let rates = Rates { commands: rate(0), net_in: rate(1), net_out: rate(2) };

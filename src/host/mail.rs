@@ -31,6 +31,8 @@ pub enum Letter {
     Push(Arc<[u8]>),
     /// For all subscribers of the message's subject on the shard of the address, whatever the token.
     Published(Message),
+    /// The client gets this as it is, whatever protocol it speaks.
+    Line(Arc<[u8]>),
     /// The reply of the command that the client is blocked in.
     Served(Vec<u8>),
     /// The command that the client is blocked in may be served; the connection has the claim and must run it again.

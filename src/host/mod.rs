@@ -7,11 +7,14 @@ mod claim;
 mod clients;
 mod counters;
 mod gauges;
+mod histogram;
 pub mod hub;
+mod latency;
 mod lazy;
 pub mod mail;
 pub mod queued;
 pub mod running;
+pub mod slow_log;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -21,16 +24,20 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 pub use claim::{Claim, Stand};
-pub use clients::{ClientInfo, Clients};
+pub use clients::{ClientInfo, Clients, mark};
 pub use counters::{CommandCounters, Counter, Counters};
 pub use gauges::{Allocated, Gauges, Memory, Rates, ratio};
+pub use histogram::{Durations, Histogram};
+pub use latency::{LatencyEvents, Sample, Series};
 pub use lazy::LazyFree;
 
 use hub::Hub;
 
 use crate::base::{clock, rng::Rng};
-use crate::config::Settings;
+use crate::config::{P, Settings};
 use crate::rt::sys::cycles;
+use mail::Address;
+use slow_log::SlowLog;
 
 /// Server-wide gate bits (see `cmd::spec::gate`).
 pub type Gates = AtomicU32;
@@ -74,6 +81,12 @@ pub struct Host {
     pub gauges: Gauges,
     /// The script that runs for a long time.
     pub scripts: running::Scripts,
+    /// Commands that took long.
+    pub slow_log: SlowLog,
+    /// Events that held the server up.
+    pub latency: LatencyEvents,
+    /// Connections that watch every command. A gate bit is up while there are some; it changes under this lock.
+    pub monitors: Mutex<Vec<Address>>,
     started_cycles: u64,
 }
 
@@ -118,6 +131,9 @@ impl Host {
             stopping: AtomicBool::new(false),
             gauges: Gauges::new(),
             scripts: running::Scripts::default(),
+            slow_log: SlowLog::default(),
+            latency: LatencyEvents::default(),
+            monitors: Mutex::default(),
             started_cycles: cycles(),
         }
     }
@@ -147,13 +163,27 @@ impl Host {
 
     /// Cycles of the time stamp counter in a microsecond, measured since the start.
     pub fn cycles_per_us(&self) -> f64 {
-        let elapsed_us = self.started.elapsed().as_micros().max(1) as f64;
+        let elapsed_us = (self.started.elapsed().as_secs_f64() * 1e6).max(1.0);
         (cycles().wrapping_sub(self.started_cycles) as f64 / elapsed_us).max(1.0)
     }
 
     /// Number of shards.
     pub fn shards(&self) -> usize {
         self.counters.len()
+    }
+
+    /// Commands executed, by all shards.
+    pub fn processed(&self) -> u64 {
+        self.counters.iter().map(|shard| shard.processed()).sum()
+    }
+
+    /// Notes an event that may have held the server up, by the setting `latency-monitor-threshold`.
+    pub fn note_latency(&self, event: &'static str, took_ms: u64) {
+        self.latency.note(
+            event,
+            took_ms,
+            self.settings.load().int(P::LATENCY_MONITOR_THRESHOLD).max(0) as u64,
+        );
     }
 
     /// A counter summed over all shards.

@@ -1,3 +1,5 @@
-//! What the server tells of itself: COMMAND and INFO. Floor 5.
+//! What the server tells of itself: COMMAND, INFO, LATENCY, SLOWLOG. Floor 5.
 pub mod command;
 pub mod info;
+pub mod latency;
+pub mod slow_log;

@@ -299,10 +299,12 @@ async fn chores(local: Rc<Local>) {
         ticks += 1;
         loop {
             let Some(mut store) = local.enter() else { break };
+            let start = clock::instant();
             let more = store.expire_step();
             store.sweep_listeners();
             local.door(store.now).spread_one(&mut store);
             drop(store);
+            local.shared.host.note_latency("expire-cycle", start.elapsed().as_millis() as u64);
             if !more {
                 break;
             }

@@ -24,6 +24,8 @@ pub fn families() -> Vec<&'static [Spec]> {
         conn::client_commands::COMMANDS,
         obs::command::COMMANDS,
         obs::info::COMMANDS,
+        obs::latency::COMMANDS,
+        obs::slow_log::COMMANDS,
         admin::server::COMMANDS,
         admin::scripting::COMMANDS,
         admin::config::COMMANDS,

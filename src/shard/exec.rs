@@ -2,8 +2,9 @@
 use std::cell::Cell as StdCell;
 
 use super::local::Local;
+use super::watch::Origin;
 use crate::cmd::cx::{
-    Caller, Client, ConnCx, Held, Met, Parts, ReadCx, ReadStores, Wait, WholeCx, WriteCx, WriteStores,
+    Caller, Client, ConnCx, Held, Met, Parts, ReadCx, ReadStores, Wait, WholeCx, Wish, WriteCx, WriteStores,
 };
 use crate::cmd::spec::{Done, Group, Handler};
 use crate::cmd::table::RowRef;
@@ -41,21 +42,46 @@ impl<'a> Door<'a> {
         }
     }
 
+    /// A handler has run, and its command does not wait: counts the call, writes its refusal, looks at how long it took.
+    /// What it wrote begins at `before`.
     #[inline(always)]
-    fn pass(&self, row: RowRef, out: &mut Out, run: impl FnOnce(&mut Out) -> Done) {
-        let counters = &self.counters.commands[row.id as usize];
-        let before = out.buf.len();
-        let done = run(out);
+    fn finish(
+        &self,
+        row: RowRef,
+        done: Done,
+        before: usize,
+        caller: &Caller,
+        args: &Args<'_>,
+        out: &mut Out,
+    ) {
         // Commands of a turn follow each other, so one look at the counter serves as the end of this one and the
         // start of the next.
         let end = cycles();
-        counters.cycles.add(end.wrapping_sub(self.clock.replace(end)));
-        counters.calls.add(1);
-        self.counters.processed.add(1);
+        self.finish_after(end.wrapping_sub(self.clock.replace(end)), row, done, before, caller, args, out);
+    }
+
+    /// [`Door::finish`] of a command that took so many cycles.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    fn finish_after(
+        &self,
+        cycles: u64,
+        row: RowRef,
+        done: Done,
+        before: usize,
+        caller: &Caller,
+        args: &Args<'_>,
+        out: &mut Out,
+    ) {
+        let counters = &self.counters.commands[row.id as usize];
+        counters.add_call(cycles, self.local.watch.tracks.get());
         if let Err(error) = done {
             counters.failed.add(1);
             out.buf.truncate(before);
             self.refuse(&error, out);
+        }
+        if self.is_slow(cycles) {
+            self.note_slow(row, caller, args, cycles);
         }
     }
 
@@ -67,12 +93,10 @@ impl<'a> Door<'a> {
         out.error(error);
     }
 
-    /// A command that was run waits instead: it counts when it is served.
+    /// A command that waited ends without having been served: it counts as a call all the same.
     #[cold]
-    pub fn uncount(&self, row: RowRef) {
-        let minus_one = 1u64.wrapping_neg();
-        self.counters.commands[row.id as usize].calls.add(minus_one);
-        self.counters.processed.add(minus_one);
+    pub fn count_unserved(&self, row: RowRef, caller: &Caller, args: &Args<'_>) {
+        self.finish_after(0, row, Ok(()), 0, caller, args, &mut Out::default());
     }
 
     /// Writes an error reply of a command that never ran.
@@ -97,8 +121,13 @@ impl<'a> Door<'a> {
         let now = self.now.with_no_touch(caller.no_touch);
         let (met, wait) = (StdCell::default(), StdCell::default());
         let cx = ReadCx { stores, caller, host, counters, now, met, wait };
-        self.pass(row, out, |out| handler(&cx, args, out));
-        (cx.met.get(), cx.wait.take())
+        let before = out.buf.len();
+        let done = handler(&cx, args, out);
+        let wait = cx.wait.take();
+        if wait.is_none() {
+            self.finish(row, done, before, caller, args, out);
+        }
+        (cx.met.get(), wait)
     }
 
     /// Runs a writing command; returns whether it waits.
@@ -114,15 +143,29 @@ impl<'a> Door<'a> {
         let Handler::Write(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let mut cx =
             WriteCx::new(stores, caller, self.host, self.counters, self.now, row.spec.event.as_slice());
-        self.pass(row, out, |out| handler(&mut cx, args, out));
-        cx.wait
+        let before = out.buf.len();
+        let done = handler(&mut cx, args, out);
+        let wait = cx.wait;
+        if wait.is_none() {
+            self.finish(row, done, before, caller, args, out);
+        }
+        wait
     }
 
     /// Runs a command about the connection or the process.
     pub fn conn(&self, row: RowRef, client: &mut Client, args: &mut Args<'_>, out: &mut Out) {
         let Handler::Conn(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let mut cx = ConnCx { client, host: self.host, counters: self.counters, now: self.now };
-        self.pass(row, out, |out| handler(&mut cx, args, out));
+        let before = out.buf.len();
+        let done = handler(&mut cx, args, out);
+        if let Wish::SleepMs(ms) = client.wish {
+            // The sleep is still to come, and is its time all the same.
+            let cycles = (ms as f64 * 1000.0 * self.host.cycles_per_us()) as u64;
+            self.clock.set(self.clock.get().wrapping_sub(cycles));
+        }
+        // What changed the settings is judged by the new ones.
+        self.local.watch.heed_settings(self.host);
+        self.finish(row, done, before, &client.caller, args, out);
         if !client.mail.is_empty() {
             self.local.send_mail(&mut client.mail);
         }
@@ -243,8 +286,12 @@ impl<'a> Door<'a> {
     ) {
         let Handler::Whole(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let (host, now) = (self.host, self.now);
+        let (before, start) = (out.buf.len(), self.clock.get());
         let mut cx = WholeCx { client, stores: stores.reborrow(), host, now, parts: self };
-        self.pass(row, out, |out| handler(&mut cx, args, out));
+        let done = handler(&mut cx, args, out);
+        // Its time is that of its parts, too.
+        self.clock.set(start);
+        self.finish(row, done, before, &client.caller, args, out);
     }
 }
 
@@ -271,6 +318,7 @@ impl Parts for Door<'_> {
                 debug_assert!(wait.is_none(), "a part of a whole does not wait");
             }
         }
+        self.feed_monitors(row.spec, Origin::Client(&client.info), client.caller.db, args);
     }
 }
 
@@ -283,15 +331,18 @@ fn for_keys(row: RowRef, args: &Args<'_>, mut f: impl FnMut(usize, Key<'_>)) {
 /// Deletes what a read met of a key whose time has come, as Redis deletes it, and notes a key that is not there. `at` is
 /// the key's argument.
 fn see_to(store: &mut Store, db: u32, key: Key<'_>, met: Met, args: &Args<'_>, at: usize) {
+    if met == Met::Key {
+        store.clear_due(db, key);
+    }
+    // A key that goes with its last part was there.
+    if store.listens & listen::MISSES != 0 {
+        store.note_miss(db, key);
+    }
     match met {
-        Met::Nothing | Met::Missing | Met::Walked => {}
-        Met::Key => store.clear_due(db, key),
+        Met::Nothing | Met::Missing | Met::Walked | Met::Key => {}
         Met::NamedParts => hash::clear_due(store, db, key, (at + 1..args.count()).map(|at| args.get(at))),
         Met::Parts => {
             store.expire_parts(db, key, PARTS_STEP);
         }
-    }
-    if store.listens & listen::MISSES != 0 {
-        store.note_miss(db, key);
     }
 }

@@ -15,6 +15,7 @@ use super::exec::Door;
 pub use super::mailbox::{Event, Mailbox};
 use super::mesh::Mesh;
 use super::msg::{Control, Group, Message, Token};
+use super::watch::Watch;
 use crate::cmd::table::table;
 use crate::host::Counters;
 use crate::host::mail::{Address, Letter, Mail};
@@ -34,6 +35,8 @@ pub struct Local {
     pub shared: Arc<Shared>,
     /// This shard's counters.
     pub counters: Arc<Counters>,
+    /// What of the settings every command needs.
+    pub watch: Watch,
     mesh: Mesh,
     seats: RefCell<Vec<Seat>>,
     free_seats: RefCell<Vec<u32>>,
@@ -82,6 +85,7 @@ impl Local {
         Local {
             id,
             counters: shared.host.counters[id].clone(),
+            watch: Watch::new(),
             mesh: Mesh::new(shared.shards()),
             shared,
             seats: RefCell::default(),
@@ -135,6 +139,7 @@ impl Local {
     /// that may have changed settings.
     #[inline]
     pub fn heed_settings(&self, store: &mut Store) {
+        self.watch.heed_settings(&self.shared.host);
         if store.settings_version != self.shared.host.settings_version() {
             store.refresh_settings(&self.shared.host);
             self.shared.set_in_place(&store.settings);

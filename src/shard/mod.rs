@@ -10,6 +10,7 @@ pub mod msg;
 pub mod plan;
 pub mod spread;
 mod sync;
+pub mod watch;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

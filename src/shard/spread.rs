@@ -93,7 +93,6 @@ impl Door<'_> {
         let (row, mut args) = (table().row(waiter.row()), waiter.args());
         let wait = self.part(row, stores.reborrow(), waiter.caller(), &mut args, out);
         if wait.is_some() {
-            self.uncount(row);
             waiter.claim.release();
             return false;
         }

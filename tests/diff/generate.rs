@@ -1,5 +1,5 @@
 //! Random commands from the table's own syntax lines: every row is tried as soon as it exists.
-use perigee::cmd::spec::{Group, Spec};
+use perigee::cmd::spec::{Group, Spec, flag};
 use perigee::server::table::families;
 
 use super::compare::NEWER_TOKENS;
@@ -370,7 +370,15 @@ fn fill(rng: &mut Rng) -> Words {
 }
 
 fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
-    if matches!(row.group, Group::Connection | Group::Server | Group::Scripting) {
+    // Scripts and the wire tests cover what needs more than one connection.
+    if matches!(
+        row.group,
+        Group::Connection | Group::Server | Group::Scripting | Group::PubSub | Group::Transactions
+    ) {
+        return None;
+    }
+    let line = LINES.iter().find(|(name, _)| *name == row.name);
+    if row.flags & flag::BLOCKING != 0 && line.is_none() {
         return None;
     }
     if LEFT_OUT.iter().any(|(name, reason)| *name == row.name && !reason.contains("SELDOM")) {
@@ -382,7 +390,6 @@ fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
         return None;
     }
     let newer = NEWER_TOKENS.iter().filter(|(since, name, _)| pair.version < *since && *name == row.name);
-    let line = LINES.iter().find(|(name, _)| *name == row.name);
     let seldom = SELDOM.iter().find(|(name, _)| *name == row.name).map_or(1, |(_, n)| *n);
     Some(Entry {
         name: row.name,

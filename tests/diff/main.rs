@@ -9,6 +9,7 @@ mod support;
 
 mod compare;
 mod dump;
+mod events;
 mod generate;
 mod pair;
 mod scripts;
@@ -19,7 +20,7 @@ mod syntax;
 mod table;
 
 use generate::Generator;
-use pair::{Mode, Pair};
+use pair::{Mode, Pair, Words};
 use support::Rng;
 
 /// Random sequences per number of shards.
@@ -34,15 +35,22 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 fn random_sequences(shards: usize) {
-    let Some(mut pair) = Pair::start(shards) else { return };
-    let generator = Generator::new(&mut pair);
+    if let Some(mut pair) = Pair::start(shards) {
+        compare_sequences(&mut pair, shards, setting("PERIGEE_SEQUENCES", SEQUENCES), |_| true);
+    }
+}
+
+/// Compares so many random sequences of those commands that `takes` takes.
+fn compare_sequences(pair: &mut Pair, shards: usize, count: u64, takes: impl Fn(&Words) -> bool) {
+    let generator = Generator::new(pair);
     let first = setting("PERIGEE_SEED", SEED);
-    for seed in first..first + setting("PERIGEE_SEQUENCES", SEQUENCES) {
+    for seed in first..first + count {
         let mut rng = Rng::new(seed.wrapping_mul(0x1000) + shards as u64);
         let mode = Mode { resp3: pair.speaks_resp3 && rng.one_in(2), pipelined: !rng.one_in(3) };
-        let (commands, questions) = generator.sequence(&mut rng);
+        let (mut commands, questions) = generator.sequence(&mut rng);
+        commands.retain(&takes);
         if let Some(found) = pair.first_difference(&commands, &questions, mode) {
-            let (commands, found) = shrink::shrink(&mut pair, commands, &questions, mode, found);
+            let (commands, found) = shrink::shrink(pair, commands, &questions, mode, found);
             panic!(
                 "PERIGEE_SEED={seed}, {shards} shard(s), {mode:?}: these commands tell the servers apart:\n{}{found}",
                 shrink::listing(&commands)

@@ -19,13 +19,15 @@ pub struct Mode {
 /// Both servers with one connection each.
 pub struct Pair {
     /// Owns the processes.
-    _servers: [Server; 2],
+    servers: [Server; 2],
     /// Ours, then the reference.
     clients: [Client; 2],
     /// Version of the reference as major, minor.
     pub version: (u32, u32),
     /// Whether this server has HELLO.
     pub speaks_resp3: bool,
+    /// Who hears the keyspace events of both, once [`Pair::listen`] was called.
+    listeners: Option<[Client; 2]>,
 }
 
 /// The reference server's binary; `None` when there is none and that is allowed.
@@ -63,7 +65,37 @@ impl Pair {
         let version = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
         let speaks_resp3 = !clients[0].run("HELLO 2").is_error();
         clients[1].run("HELLO 2");
-        Some(Pair { _servers: [ours, theirs], clients, version, speaks_resp3 })
+        Some(Pair { servers: [ours, theirs], clients, version, speaks_resp3, listeners: None })
+    }
+
+    /// From now on, keyspace events are compared, too. Keys whose time has come are deleted by those alone who meet
+    /// them.
+    pub fn listen(&mut self) {
+        for setting in ["CONFIG SET notify-keyspace-events EAn", "DEBUG SET-ACTIVE-EXPIRE 0"] {
+            for reply in self.run(setting) {
+                assert!(!reply.is_error(), "{setting}: {reply:?}");
+            }
+        }
+        let hearing = |server: &Server| {
+            let mut client = server.client();
+            client.run("PSUBSCRIBE __keyevent@*");
+            client
+        };
+        self.listeners = Some([hearing(&self.servers[0]), hearing(&self.servers[1])]);
+    }
+
+    /// The events of both since the last call, one a line.
+    pub fn events(&mut self) -> [String; 2] {
+        let Some(listeners) = &mut self.listeners else { return Default::default() };
+        let mut events = [String::new(), String::new()];
+        for (listener, events) in listeners.iter_mut().zip(&mut events) {
+            // Before its own command is run, a listener hears what happened before that.
+            listener.send_words(&["PING"]);
+            while let [_, _, channel, key] = listener.read().items().as_slice() {
+                events.push_str(&format!("  {} {}\n", channel.string(), show(key.text())));
+            }
+        }
+        events
     }
 
     /// Runs a command on both and returns both replies.
@@ -102,7 +134,8 @@ impl Pair {
                 return Some((at, text));
             }
         }
-        None
+        let [ours, theirs] = self.events();
+        (ours != theirs).then(|| (commands.len() - 1, format!("events\n ours:\n{ours}theirs:\n{theirs}")))
     }
 
     fn reset(&mut self, mode: Mode) {

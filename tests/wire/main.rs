@@ -4,14 +4,17 @@ mod support;
 
 mod clients;
 mod closing;
+mod events;
 mod frequency;
 mod keyspace;
 mod kinds;
 mod limits;
+mod monitor;
 mod ordering;
 mod process;
 mod protocol;
 mod pubsub;
+mod slow_log;
 
 use support::{Client, Server};
 

@@ -72,7 +72,7 @@ pub fn debug_sdslen(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
 
 /// DEBUG LISTPACK key
 pub fn debug_listpack(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    let block = cx.look(args.key()?).ok_or(Error::NoSuchKey)?;
+    let block = cx.look_aside(args.key()?).ok_or(Error::NoSuchKey)?;
     match block.value() {
         Value::Packed(packing, _) if packing != Packing::IntSet => {
             out.simple("Listpack structure printed on stdout");
@@ -84,7 +84,7 @@ pub fn debug_listpack(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Do
 
 /// DEBUG QUICKLIST key [full]
 pub fn debug_quicklist(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    let block = cx.look(args.key()?).ok_or(Error::NoSuchKey)?;
+    let block = cx.look_aside(args.key()?).ok_or(Error::NoSuchKey)?;
     match block.value() {
         Value::Object(Object::List(_)) => {
             out.simple("Quicklist structure printed on stdout");
@@ -120,7 +120,7 @@ pub fn debug_htstats(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Don
 
 /// DEBUG HTSTATS-KEY key [full]: the size of a table is told in buckets.
 pub fn debug_htstats_key(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    let block = cx.look(args.key()?).ok_or(Error::NoSuchKey)?;
+    let block = cx.look_aside(args.key()?).ok_or(Error::NoSuchKey)?;
     let stats = match block.value() {
         Value::Object(Object::Set(table) | Object::Hash(table)) => {
             table_stats(table.bucket_count(), table.len())

@@ -80,7 +80,7 @@ fn about(
     out: &mut Out,
     f: impl FnOnce(BlockRef<'_>, &mut Out) -> Done,
 ) -> Done {
-    match cx.look(args.key()?) {
+    match cx.look_aside(args.key()?) {
         Some(block) => f(block, out),
         None => {
             out.null();

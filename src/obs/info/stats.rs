@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use super::Text;
 use crate::cmd::cx::ReadCx;
 use crate::cmd::table::table;
+use crate::config::P;
 use crate::host::hub::Kind;
 use crate::host::{CommandCounters, Host};
+use crate::obs::latency;
 
 pub(super) fn stats(cx: &ReadCx<'_>, text: &mut Text) {
     let host = cx.host;
@@ -69,7 +71,7 @@ pub(super) fn stats(cx: &ReadCx<'_>, text: &mut Text) {
 fn traffic(host: &Host, text: &mut Text) {
     let rates = host.gauges.rates();
     text.field("total_connections_received", host.sum(|c| &c.connections));
-    text.field("total_commands_processed", host.sum(|c| &c.processed));
+    text.field("total_commands_processed", host.processed());
     text.field("instantaneous_ops_per_sec", rates.commands.round());
     text.field("total_net_input_bytes", host.sum(|c| &c.net_in));
     text.field("total_net_output_bytes", host.sum(|c| &c.net_out));
@@ -96,8 +98,7 @@ fn command_line(
     sum: impl Fn(fn(&CommandCounters) -> u64) -> u64,
     cycles_per_us: f64,
 ) -> Option<String> {
-    let (calls, rejected, failed) =
-        (sum(|c| c.calls.get()), sum(|c| c.rejected.get()), sum(|c| c.failed.get()));
+    let (calls, rejected, failed) = (sum(|c| c.calls()), sum(|c| c.rejected.get()), sum(|c| c.failed.get()));
     if calls + rejected + failed == 0 {
         return None;
     }
@@ -135,8 +136,19 @@ pub(super) fn errorstats(cx: &ReadCx<'_>, text: &mut Text) {
     }
 }
 
-pub(super) fn latencystats(_: &ReadCx<'_>, text: &mut Text) {
+pub(super) fn latencystats(cx: &ReadCx<'_>, text: &mut Text) {
     text.section("Latencystats");
+    let settings = cx.host.settings();
+    if !settings.bool(P::LATENCY_TRACKING) {
+        return;
+    }
+    for row in table().rows() {
+        if let Some(durations) = latency::durations(cx.host, row) {
+            let percentile = |p: &f64| format!("p{p}={:.3}", durations.percentile_us(*p));
+            let list: Vec<String> = settings.percentiles().iter().map(percentile).collect();
+            text.line(format_args!("latency_percentiles_usec_{}:{}", row.spec.name, list.join(",")));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -148,8 +160,7 @@ mod tests {
         let counters = CommandCounters::default();
         let line = |counters: &CommandCounters| command_line("get", |pick| pick(counters), 1000.0);
         assert_eq!(line(&counters), None);
-        counters.calls.add(4);
-        counters.cycles.add(10_000);
+        (0..4).for_each(|_| counters.add_call(2500, true));
         counters.failed.add(1);
         let want = "cmdstat_get:calls=4,usec=10,usec_per_call=2.50,rejected_calls=0,failed_calls=1";
         assert_eq!(line(&counters).unwrap(), want);

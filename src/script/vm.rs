@@ -1,0 +1,213 @@
+//! One Lua state with what scripts may see in it. EVAL and the libraries of functions have one each, as in Redis: they
+//! differ in a few globals, and forgetting all of one kind is dropping its state.
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use mlua::chunk::ChunkMode;
+use mlua::{
+    BString, Either, Function, HookTriggers, Lua, LuaOptions, LuaString, StdLib, Table, Value, VmState,
+};
+
+use super::answer::Keys;
+use super::host::{self, Shared};
+use super::raise::{self, raise};
+
+const PRELUDE: &str = include_str!("prelude.lua");
+/// The name that errors of EVAL's scripts show.
+pub const EVAL_NAME: &str = "@user_script";
+/// The name that errors of libraries show.
+pub const FUNCTION_NAME: &str = "@user_function";
+/// The hook runs after this many instructions.
+const INSTRUCTIONS_PER_PULSE: u32 = 100_000;
+/// Garbage is collected a step further after this many runs.
+const RUNS_PER_COLLECTION: u32 = 50;
+/// Steps of the collector at such a time.
+const STEPS_MAX: u32 = 8;
+
+/// For what a state is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// EVAL.
+    Eval,
+    /// Libraries.
+    Functions,
+}
+
+/// A state.
+pub struct Vm {
+    lua: Lua,
+    shared: Rc<Shared>,
+    kind: Kind,
+    run: Function,
+    load_library: Function,
+    sweep: Function,
+    chunks: Table,
+    keys: Keys,
+    /// Numbers of `chunks` that are free, and the largest ever used.
+    free: RefCell<Vec<usize>>,
+    used: Cell<usize>,
+    runs: Cell<u32>,
+    /// Keeps the names of chunks from being collected.
+    _names: Table,
+}
+
+impl Vm {
+    /// Makes a state. `memory_bytes_max` is a limit for it; 0 is none.
+    ///
+    /// # Errors
+    /// When the limit is too low for the libraries.
+    pub fn new(kind: Kind, shared: &Rc<Shared>, memory_bytes_max: usize) -> mlua::Result<Vm> {
+        let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::OS;
+        let lua = Lua::new_with(libraries, LuaOptions::default())?;
+        let functions = kind == Kind::Functions;
+        let prelude = lua.load(PRELUDE).set_name(host::PRELUDE_NAME);
+        let parts: Table = prelude.call((host::table(&lua, shared)?, open_libraries(&lua)?, functions))?;
+        lua.set_globals(parts.raw_get("env")?)?;
+        hook(&lua, shared, false)?;
+        if memory_bytes_max > 0 {
+            lua.set_memory_limit(memory_bytes_max)?;
+        }
+        Ok(Vm {
+            run: parts.raw_get("run")?,
+            load_library: parts.raw_get("load_library")?,
+            sweep: parts.raw_get("sweep")?,
+            chunks: parts.raw_get("chunks")?,
+            keys: Keys::new(&lua, parts.raw_get("next")?)?,
+            free: RefCell::default(),
+            used: Cell::new(0),
+            runs: Cell::new(0),
+            _names: parts.raw_get("names")?,
+            shared: shared.clone(),
+            kind,
+            lua,
+        })
+    }
+
+    /// The keys that `Answer` looks for.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Bytes that the state takes.
+    pub fn memory_bytes(&self) -> usize {
+        self.lua.used_memory()
+    }
+
+    /// Compiles text and keeps the result under the number that is returned.
+    ///
+    /// # Errors
+    /// The compiler's message.
+    pub fn compile(&self, text: &[u8]) -> Result<usize, String> {
+        let name = if self.kind == Kind::Eval { EVAL_NAME } else { FUNCTION_NAME };
+        // A blank makes the parser see compiled code as text, which it is not.
+        let spaced = if text.first() == Some(&27) { [b" ", text].concat() } else { Vec::new() };
+        let text = if spaced.is_empty() { text } else { &spaced };
+        let chunk = self.lua.load(text).set_name(name).set_mode(ChunkMode::Text).into_function();
+        chunk.and_then(|chunk| self.keep(chunk)).map_err(|error| raise::text(&error))
+    }
+
+    /// Keeps a function under a number.
+    ///
+    /// # Errors
+    /// When memory is out.
+    pub fn keep(&self, function: Function) -> mlua::Result<usize> {
+        let number = self.free.borrow_mut().pop().unwrap_or_else(|| {
+            self.used.set(self.used.get() + 1);
+            self.used.get()
+        });
+        self.chunks.raw_set(number, function)?;
+        Ok(number)
+    }
+
+    /// Lets go what is kept under `number`.
+    pub fn release(&self, number: usize) {
+        if self.chunks.raw_set(number, Value::Nil).is_ok() {
+            self.free.borrow_mut().push(number);
+        }
+    }
+
+    /// Runs what is kept under `number`. The first part says whether it came to its end: then the second is what it
+    /// returned, else the error.
+    ///
+    /// # Errors
+    /// When it could not be begun.
+    pub fn call<'a>(
+        &self,
+        number: usize,
+        keys: impl Iterator<Item = &'a [u8]>,
+        args: impl Iterator<Item = &'a [u8]>,
+    ) -> mlua::Result<(bool, Value)> {
+        self.run.call((number, self.list(keys)?, self.list(args)?))
+    }
+
+    fn list<'a>(&self, words: impl Iterator<Item = &'a [u8]>) -> mlua::Result<Table> {
+        // Valid UTF-8 goes straight to Lua's stack, other bytes by way of a handle.
+        self.lua.create_sequence_from(words.map(|word| match std::str::from_utf8(word) {
+            Ok(text) => Either::Left(text),
+            Err(_) => Either::Right(BString::from(word)),
+        }))
+    }
+
+    /// Runs the chunk under `number` as a library that is loaded.
+    ///
+    /// # Errors
+    /// The error's text.
+    pub fn load_library(&self, number: usize) -> Result<(), String> {
+        let loaded = self.load_library.call::<(bool, Value)>(number);
+        self.after_run();
+        match loaded {
+            Ok((true, _)) => Ok(()),
+            Ok((false, Value::Table(table))) => match table.raw_get::<Option<LuaString>>("err") {
+                Ok(Some(text)) => Err(text.to_string_lossy()),
+                _ => Err("ERR unknown error".to_string()),
+            },
+            Ok((false, other)) => Err(format!("ERR {}", other.to_string().unwrap_or_default())),
+            Err(error) => Err(format!("ERR {}", raise::text(&error))),
+        }
+    }
+
+    /// Tidies up after a run: the hook of a killed one, garbage now and then.
+    pub fn after_run(&self) {
+        if self.shared.end.take().is_some() {
+            // Fails without memory only; then the next script is killed, too.
+            let _ = hook(&self.lua, &self.shared, false);
+        }
+        self.runs.set(self.runs.get() + 1);
+        if self.runs.get() >= RUNS_PER_COLLECTION {
+            self.runs.set(0);
+            let _ = self.sweep.call::<()>(());
+            for _ in 0..STEPS_MAX {
+                if !matches!(self.lua.gc_step(), Ok(false)) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// The tables of the libraries that are not Lua's own, by the names of their globals.
+fn open_libraries(lua: &Lua) -> mlua::Result<Table> {
+    lua.create_table()
+}
+
+/// Sets the hook: every so many instructions; for a script that must end at each line, so that it cannot catch the
+/// error and go on. The prelude is not ended: it has things to put back.
+fn hook(lua: &Lua, shared: &Rc<Shared>, ending: bool) -> mlua::Result<()> {
+    let triggers = if ending {
+        HookTriggers::EVERY_LINE
+    } else {
+        HookTriggers::new().every_nth_instruction(INSTRUCTIONS_PER_PULSE)
+    };
+    let shared = shared.clone();
+    lua.set_global_hook(triggers, move |lua, frame| {
+        if shared.end.borrow().is_none() {
+            let Err(text) = shared.pulse() else { return Ok(VmState::Continue) };
+            shared.end.replace(Some(text));
+            hook(lua, &shared, true)?;
+        }
+        if frame.source().source.as_deref() == Some(host::PRELUDE_NAME) {
+            return Ok(VmState::Continue);
+        }
+        Err(raise(shared.end.borrow().as_deref().unwrap_or_default()))
+    })
+}
