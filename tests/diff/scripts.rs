@@ -57,6 +57,7 @@ scripts!(
     sorted_set,
     geo,
     generic,
+    pubsub,
     sort,
     connection,
     server
