@@ -654,8 +654,8 @@ impl Session {
             if self.gather.is_open() && row.spec.group == Group::Server {
                 return Some(Stop::Barrier);
             }
-            if row.spec.flags & flag::PUSHES != 0 {
-                // What came before it gives a subject up.
+            if !silent && self.listens() {
+                // What came before it gives a subject up, or changes the protocol.
                 self.hear();
             }
             door.conn(row, &mut self.client, args, &mut self.out);
