@@ -6,30 +6,17 @@ use crate::cmd::spec::{Done, Group::Scripting as S, Spec, flag};
 use crate::wire::{Args, Error, Out};
 
 /// The rows.
-pub const COMMANDS: &[Spec] = &[
-    Spec::container(
-        "function",
-        &[Spec::conn("function|flush", "[ASYNC|SYNC]", flush)
-            .doc(S, "7.0.0", "Deletes all libraries and functions.")
-            .cost("O(N) where N is the number of functions.")
-            .with(flag::WRITE | flag::NOSCRIPT)
-            .without(flag::LOADING | flag::STALE)
-            .cat(&["scripting"])
-            .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])],
-    )
-    .doc(S, "7.0.0", "Holds the commands about functions."),
-    Spec::container(
-        "script",
-        &[Spec::conn("script|flush", "[ASYNC|SYNC]", flush)
-            .doc(S, "2.6.0", "Forgets all cached scripts.")
-            .cost("O(N) where N is the number of scripts.")
-            .with(flag::NOSCRIPT)
-            .without(flag::LOADING | flag::STALE)
-            .cat(&["scripting"])
-            .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])],
-    )
-    .doc(S, "2.6.0", "Holds the commands about scripts."),
-];
+pub const COMMANDS: &[Spec] = &[Spec::container(
+    "function",
+    &[Spec::conn("function|flush", "[ASYNC|SYNC]", flush)
+        .doc(S, "7.0.0", "Deletes all libraries and functions.")
+        .cost("O(N) where N is the number of functions.")
+        .with(flag::WRITE | flag::NOSCRIPT)
+        .without(flag::LOADING | flag::STALE)
+        .cat(&["scripting"])
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])],
+)
+.doc(S, "7.0.0", "Holds the commands about functions.")];
 
 fn flush(_: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let named = args.keyword("ASYNC") || args.keyword("SYNC");

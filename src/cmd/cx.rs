@@ -574,6 +574,9 @@ pub struct WholeCx<'a> {
 
 /// Runs commands as parts of a whole.
 pub trait Parts {
+    /// Writes the refusal of a part, and counts it.
+    fn refuse(&self, error: &Error, out: &mut Out);
+
     /// Runs a command for `client` on stores that its keys lie in, and writes its reply.
     fn run(
         &self,

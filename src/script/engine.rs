@@ -14,6 +14,7 @@ use super::Bridge;
 use super::answer::{self, Answer};
 use super::flags::{self, Flags};
 use super::host::{Shared, sha1_hex};
+use super::lent::BRIDGE;
 use super::libraries::{Function, Libraries, Library};
 use super::load::{self, Loading};
 use super::raise;
@@ -311,27 +312,21 @@ impl Engine {
 
 /// Running.
 impl Engine {
-    /// Runs a script or function: appends exactly one reply to `out`. The bridge comes back when it has ended.
+    /// Runs a script or function: appends exactly one reply to `out`.
     pub fn run<'a>(
         &self,
         ready: &Ready,
         keys: impl Iterator<Item = &'a [u8]>,
         args: impl Iterator<Item = &'a [u8]>,
-        mut bridge: Box<dyn Bridge>,
+        bridge: &mut (dyn Bridge + '_),
         out: &mut Out,
-    ) -> Box<dyn Bridge> {
+    ) {
         if self.running.replace(true) {
             out.error(&Error::err("another script is running"));
-            return bridge;
+            return;
         }
         self.shared.protocol.set(Protocol::Resp2);
-        self.shared.bridge.replace(Some(bridge));
-        let ended = ready.vm.call(ready.number, keys, args);
-        // It was put there above, and is only borrowed by what has come back.
-        let Some(back) = self.shared.bridge.take() else {
-            unreachable!("a bridge stays until its script ends")
-        };
-        bridge = back;
+        let ended = BRIDGE.set(&mut *bridge, || ready.vm.call(ready.number, keys, args));
         let mut failed = |line: &[u8], counted| bridge.failed(line, counted);
         let mut answer = Answer::new(ready.vm.keys(), out, self.shared.protocol.get(), &mut failed);
         match &ended {
@@ -342,7 +337,6 @@ impl Engine {
         drop(ended);
         ready.vm.after_run();
         self.running.set(false);
-        bridge
     }
 }
 

@@ -1,6 +1,6 @@
 //! All rows of all families.
 use crate::cmd::spec::Spec;
-use crate::{admin, cmd, conn, obs, pubsub};
+use crate::{admin, cmd, conn, obs, pubsub, script};
 
 use crate::cmd::table::{Table, install};
 
@@ -20,6 +20,7 @@ pub fn families() -> Vec<&'static [Spec]> {
         cmd::transaction::COMMANDS,
         cmd::waiting::COMMANDS,
         pubsub::COMMANDS,
+        script::commands::COMMANDS,
         conn::commands::COMMANDS,
         conn::client_commands::COMMANDS,
         obs::command::COMMANDS,

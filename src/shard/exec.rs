@@ -296,6 +296,10 @@ impl<'a> Door<'a> {
 }
 
 impl Parts for Door<'_> {
+    fn refuse(&self, error: &Error, out: &mut Out) {
+        Door::refuse(self, error, out);
+    }
+
     fn run(
         &self,
         row: RowRef,
