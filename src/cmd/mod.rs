@@ -13,11 +13,13 @@ mod key_part;
 #[cfg(test)]
 pub(crate) mod laws;
 pub mod list;
+mod popping;
 pub mod set;
 pub mod sorted_set;
 pub mod spec;
 pub mod stream;
 pub mod string;
 pub mod table;
+pub mod tracking;
 pub mod transaction;
 pub mod waiting;

@@ -62,7 +62,7 @@ pub mod gate {
     pub const MULTI: u32 = 16;
     /// Subscribed to something, under RESP2.
     pub const SUBSCRIBER: u32 = 32;
-    /// CLIENT TRACKING.
+    /// CLIENT TRACKING: what a command changed of the client's own keys is told behind its reply.
     pub const TRACKING: u32 = 64;
     /// Somebody runs MONITOR.
     pub const MONITORED: u32 = 128;
@@ -123,6 +123,8 @@ pub mod flag {
     pub const SUBSCRIBERS: u32 = 1 << 25;
     /// Its answers are pushes, which CLIENT REPLY does not hold back.
     pub const PUSHES: u32 = 1 << 26;
+    /// Leaves it to the next command to use CLIENT CACHING up.
+    pub const KEEPS_CACHING: u32 = 1 << 27;
     /// The promise that no connection-only handling exists: runs at once when no gate bit it keeps is in force.
     pub const NO_INTERCEPT: u32 = 1 << 31;
 
@@ -426,14 +428,14 @@ impl Spec {
         }
         let pause_write =
             if self.flags & (flag::WRITE | flag::MAY_REPLICATE) != 0 { gate::PAUSE_WRITE } else { 0 };
-        let tracking = if self.flags & flag::READONLY != 0 { gate::TRACKING } else { 0 };
         let always = gate::REPLY_MODE
             | gate::PAUSE_ALL
             | gate::MULTI
             | gate::SUBSCRIBER
+            | gate::TRACKING
             | gate::MONITORED
             | gate::BUSY;
-        always | pause_write | tracking
+        always | pause_write
     }
 
     /// Whether `count` arguments (the name included) are acceptable.

@@ -91,6 +91,15 @@ impl Client {
             multi.queued.push(row.id, args, known, self.caller);
             multi.flags |= row.spec.flags;
         }
+        self.show_transaction();
+    }
+
+    /// Lets others know what it has queued and what it watches.
+    fn show_transaction(&self) {
+        let queued = self.multi.as_ref().map_or(-1, |multi| multi.queued.commands.len() as i64);
+        self.info.queued.store(queued, Ordering::Relaxed);
+        let watched = self.watched.as_ref().map_or(0, |watched| watched.len() as u32);
+        self.info.watched.store(watched, Ordering::Relaxed);
     }
 
     /// Notes that a command was refused before it ran: EXEC will refuse, too.
@@ -105,6 +114,7 @@ impl Client {
         self.multi = None;
         self.watched = None;
         self.gates &= !gate::MULTI;
+        self.show_transaction();
     }
 }
 
@@ -114,6 +124,7 @@ fn multi(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     }
     cx.client.multi = Some(Box::default());
     cx.client.gates |= gate::MULTI;
+    cx.client.show_transaction();
     out.ok();
     Ok(())
 }
@@ -129,6 +140,7 @@ fn discard(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
 
 fn unwatch(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     cx.client.watched = None;
+    cx.client.show_transaction();
     out.ok();
     Ok(())
 }
@@ -146,6 +158,7 @@ fn watch(cx: &mut WholeCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         cx.stores.of(key.hash).watch(db, key, &watched.changed);
         watched.keys.push((db, key.bytes.into(), key.hash));
     }
+    cx.client.show_transaction();
     out.ok();
     Ok(())
 }
@@ -166,6 +179,7 @@ fn exec(cx: &mut WholeCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     let Some(multi) = cx.client.multi.take() else { return Err(Error::err("EXEC without MULTI")) };
     cx.client.gates &= !gate::MULTI;
     let changed = has_watched_change(cx);
+    cx.client.show_transaction();
     if multi.has_failed {
         return Err(Error::line("EXECABORT Transaction discarded because of previous errors.".into()));
     }

@@ -3,6 +3,7 @@ mod blocked;
 mod fibers;
 mod gates;
 mod gather;
+mod hearing;
 mod holding;
 mod limits;
 
@@ -10,3 +11,4 @@ pub mod client_commands;
 pub mod commands;
 pub mod serve;
 pub mod session;
+pub mod tracking;

@@ -20,7 +20,7 @@ use crate::cmd::cx::{Client, Met, ReadStores, Wish, WriteStores};
 use crate::cmd::spec::{Group, Handler, Route, flag, gate};
 use crate::cmd::table::{RowRef, table};
 use crate::config::P;
-use crate::host::mail::Address;
+use crate::host::mail::{Address, Letter};
 use crate::rt::sys::fiber::Fiber;
 use crate::shard::cell::Owner;
 use crate::shard::exec::Door;
@@ -135,6 +135,8 @@ pub struct Session {
     pub(super) wanted: Option<ShardSet>,
     /// The command that the client is blocked in.
     pub(super) blocked: Option<Blocked>,
+    /// Letters that must not overtake a reply.
+    pub(super) held_back: Vec<Letter>,
     /// A command that was set aside because it takes long.
     pub(super) fiber: Option<Fiber<Ran>>,
     /// Its shard.
@@ -160,6 +162,7 @@ impl Session {
             pending_hold: hold::Pending::default(),
             wanted: None,
             blocked: None,
+            held_back: Vec::new(),
             fiber: None,
             home: local.clone(),
             closing: false,
@@ -170,18 +173,6 @@ impl Session {
     #[inline]
     pub fn listens(&self) -> bool {
         self.client.gates & (gate::LISTENER | gate::SUBSCRIBED) != 0
-    }
-
-    /// Takes what was published for this connection.
-    #[inline]
-    pub fn hear(&mut self) {
-        self.mailbox.take_pushes(&mut self.out.buf);
-    }
-
-    /// Whether nothing has come but messages for the client, which [`Session::hear`] takes.
-    #[inline]
-    pub fn only_hears(&self) -> bool {
-        !self.mailbox.has_events()
     }
 
     /// Has the mailbox ring at the next tick.
@@ -208,6 +199,7 @@ impl Session {
         self.pending_hold.release(&local.shared);
         self.leave_wait(local);
         commands::stop_monitoring(&self.client, &local.shared.host);
+        self.client.stop_tracking(&local.shared.host);
         local.stand_up(self.token);
     }
 
@@ -589,6 +581,9 @@ impl Session {
         }
         self.client.info.last_command.store(row.id, Ordering::Relaxed);
         let silent = gates::is_silent(row, &self.client);
+        if command.row.is_some_and(|row| row.spec.flags & flag::KEEPS_CACHING != 0) {
+            self.client.keep_caching();
+        }
         let stop = self.dispatch(round, row, command, args, silent);
         if matches!(stop, None | Some(Stop::Wish | Stop::Blocked)) {
             self.feed_monitors(&round.door, row, args);
@@ -620,20 +615,14 @@ impl Session {
         self.after_slow(before)
     }
 
-    /// After a command that may have changed the client: speaks as it wants, and hears what it published for itself.
-    #[inline]
-    pub(super) fn follow_client(&mut self) {
-        self.out.protocol = self.client.caller.protocol;
-        self.mailbox.set_protocol(self.out.protocol);
-        if self.listens() && self.client.gates & gate::REPLY_MODE == 0 {
-            self.hear();
-        }
-    }
-
-    /// Moves the reply mode on and drops the reply when nobody wants it.
+    /// Moves the reply mode on and drops the reply when nobody wants it; then comes what the client hears behind it.
     pub(super) fn after_slow(&mut self, before: usize) -> Option<Stop> {
         if self.client.gates & gate::REPLY_MODE != 0 && gates::after(&mut self.client) {
             self.out.buf.truncate(before);
+        }
+        if self.client.gates & gate::TRACKING != 0 || !self.held_back.is_empty() {
+            self.client.use_caching_up();
+            self.hear_behind_reply();
         }
         None
     }
@@ -660,11 +649,9 @@ impl Session {
             }
             door.conn(row, &mut self.client, args, &mut self.out);
             self.follow_client();
-            if row.spec.group == Group::Server {
-                // The commands behind a CONFIG SET in the batch run under the new settings.
-                local.heed_settings(&mut round.store);
-                round.door.now = round.store.now;
-            }
+            // The commands behind a CONFIG SET in the batch run under the new settings.
+            local.heed_settings(&mut round.store);
+            round.door.now = round.store.now;
             return (self.client.wish != Wish::None).then_some(Stop::Wish);
         }
         if let Handler::Whole(_) = row.spec.handler {
@@ -702,10 +689,16 @@ impl Session {
         None
     }
 
+    /// Whether a command is a read that may be served by a thread that shares the data. Not one that is entered there.
+    #[inline]
+    fn may_read_in_place(&self, row: RowRef, local: &Local) -> bool {
+        matches!(row.spec.handler, Handler::Read(_)) && local.in_place() && !self.client.caller.tracks
+    }
+
     /// Serves a read of another shard's keys in place. `false`: it must be posted.
     fn read_in_place(&mut self, round: &Round<'_>, shard: usize, row: RowRef, args: &Args<'_>) -> bool {
         let (local, door) = (round.local, &round.door);
-        if !matches!(row.spec.handler, Handler::Read(_)) || !local.in_place() || self.gather.pending(shard) {
+        if !self.may_read_in_place(row, local) || self.gather.pending(shard) {
             return false;
         }
         let Some(store) = local.shared.cells[shard].read() else { return false };
@@ -731,7 +724,7 @@ impl Session {
         args: &Args<'_>,
     ) -> bool {
         let (local, door) = (round.local, &round.door);
-        if !matches!(row.spec.handler, Handler::Read(_)) || !local.in_place() {
+        if !self.may_read_in_place(row, local) {
             return false;
         }
         let mut guards = SmallVec::<[_; 8]>::new();

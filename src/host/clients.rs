@@ -4,7 +4,7 @@
 //! by the client's own shard.
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -96,7 +96,13 @@ pub struct ClientInfo {
     pub net_out: Counter,
     /// Number of subscriptions, by kind.
     pub subscriptions: [AtomicU32; 3],
-    /// Bits of [`mark`]; only its own thread changes them.
+    /// Commands queued for EXEC; -1 outside of a transaction.
+    pub queued: AtomicI64,
+    /// Keys that it watches.
+    pub watched: AtomicU32,
+    /// Who hears of changes of keys that it tracks: 0: it does itself; -1: it tracks none.
+    pub redirect: AtomicI64,
+    /// Bits of [`mark`].
     pub marks: AtomicU32,
     /// It shall be closed.
     pub killed: AtomicBool,
@@ -130,6 +136,9 @@ impl ClientInfo {
             net_in: Counter::default(),
             net_out: Counter::default(),
             subscriptions: Default::default(),
+            queued: AtomicI64::new(-1),
+            watched: AtomicU32::new(0),
+            redirect: AtomicI64::new(-1),
             marks: AtomicU32::new(0),
             killed: AtomicBool::new(false),
             address: Mutex::default(),

@@ -3,11 +3,15 @@
 //!
 //! Must stay true: this is the only place where news leave a store; nothing is told before the whole is done. Those who
 //! wait at a key are served in the order in which they came: when one of them cannot be served on the spot, because its
-//! command needs other shards, too, its own connection runs it, and nobody behind it is served before.
+//! command needs other shards, too, which are not free, its own connection runs it, and nobody behind it is served
+//! before.
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
+use super::cell::Holder;
 use super::exec::Door;
-use crate::cmd::cx::WriteStores;
+use crate::cmd::cx::{Held, WriteStores};
 use crate::cmd::table::table;
 use crate::host::hub::Hub;
 use crate::host::mail::{Letter, Mail};
@@ -38,33 +42,31 @@ impl Door<'_> {
     #[cold]
     #[inline(never)]
     fn spread_news(&self, stores: &mut WriteStores<'_>) {
+        let mut reach = Reach { door: self, held: stores.reborrow(), taken: SmallVec::new() };
         // Serving one may make news for others.
-        while let Some((db, key)) = next_ready(stores) {
-            self.serve_at(stores, db, Key::new(&key), None);
+        while let Some((db, key)) = reach.next_ready() {
+            self.serve_at(&mut reach, db, Key::new(&key));
         }
+        let mut mail = Mail::new();
+        self.tell_trackers(&mut WriteStores::Many(&mut reach), &mut mail);
         let (mut events, mut classes) = (Vec::new(), 0);
-        stores.for_each(|store| {
+        WriteStores::Many(&mut reach).for_each(|store| {
             store.has_news = false;
             classes = store.news.classes;
             events.append(&mut store.news.events);
         });
         // A command over several shards noted its events here and there.
         events.sort_by_key(|event| event.number);
-        let mut mail = Mail::new();
         for event in &events {
             publish(&self.host.hub, classes, event, &mut mail);
         }
         self.local.send_mail(&mut mail);
     }
 
-    /// Serves those who wait at a key, the first first; only those behind `after`, if that is given.
-    pub fn serve_at(&self, stores: &mut WriteStores<'_>, db: u32, key: Key<'_>, after: Option<&Arc<Waiter>>) {
-        let mut waiters = stores.of(key.hash).waiters(db, key);
-        if let Some(after) = after {
-            let behind = waiters.iter().position(|waiter| Arc::ptr_eq(waiter, after)).map_or(0, |at| at + 1);
-            waiters.drain(..behind);
-        }
-        for waiter in waiters {
+    /// Serves those who wait at a key, the first first.
+    fn serve_at(&self, reach: &mut Reach<'_, '_>, db: u32, key: Key<'_>) {
+        let mut stores = WriteStores::Many(reach);
+        for waiter in stores.of(key.hash).waiters(db, key) {
             let kind = stores.shared(key.hash).kind(db, key);
             if !waiter.may_take(kind) {
                 continue;
@@ -76,11 +78,12 @@ impl Door<'_> {
                 // Its connection tries; whoever comes behind it waits for that.
                 return;
             }
-            if !self.has_all_keys(stores, &waiter) {
+            if !reach.take_all(&waiter) {
                 return self.local.send_letter(waiter.caller().address, Letter::Retry);
             }
+            stores = WriteStores::Many(reach);
             let mut out = Out::new(waiter.caller().protocol);
-            let letter = match self.serve(stores, &waiter, &mut out) {
+            let letter = match self.serve(&mut stores, &waiter, &mut out) {
                 true => Letter::Served(out.buf),
                 false => Letter::Rung,
             };
@@ -101,30 +104,64 @@ impl Door<'_> {
         for_each_waited_key(waiter, |key| stores.of(key.hash).leave_wait(db, key, waiter));
         true
     }
+}
 
-    fn has_all_keys(&self, stores: &WriteStores<'_>, waiter: &Waiter) -> bool {
-        let shards = self.local.shared.shards();
-        let mut has_all = true;
-        for_each_key(waiter, |key| {
-            let shard = key.hash.shard(shards);
-            has_all &= match stores {
-                WriteStores::One(_) => shard == self.local.id,
-                WriteStores::Many(held) => held.get(shard).is_some(),
-            };
-        });
+/// What is held while news are spread, and the shards that were free and have been taken besides. Nobody waits for a
+/// shard here, so taking them in any order blocks nobody.
+struct Reach<'d, 's> {
+    door: &'d Door<'d>,
+    held: WriteStores<'s>,
+    taken: SmallVec<[(usize, Holder<'d, Store>); 4]>,
+}
+
+impl Reach<'_, '_> {
+    /// The next key at which somebody waits and that has changed.
+    fn next_ready(&mut self) -> Option<(u32, Box<[u8]>)> {
+        (0..self.shards()).find_map(|shard| self.get_mut(shard)?.news.ready.pop_front())
+    }
+
+    /// Takes what is missing of the shards of a waiter's keys. `false`: not all of them are free.
+    fn take_all(&mut self, waiter: &Waiter) -> bool {
+        let (shards, mut has_all) = (self.shards(), true);
+        for_each_key(waiter, |key| has_all = has_all && self.take(key.hash.shard(shards)));
         has_all
+    }
+
+    fn take(&mut self, shard: usize) -> bool {
+        if self.get(shard).is_some() {
+            return true;
+        }
+        let local = self.door.local;
+        let Some(mut holder) = local.shared.cells[shard].hold() else { return false };
+        holder.now = self.door.now;
+        local.heed_settings(&mut holder);
+        self.taken.push((shard, holder));
+        true
     }
 }
 
-/// The next key at which somebody waits and that has changed.
-fn next_ready(stores: &mut WriteStores<'_>) -> Option<(u32, Box<[u8]>)> {
-    let mut next = None;
-    stores.for_each(|store| {
-        if next.is_none() {
-            next = store.news.ready.pop_front();
-        }
-    });
-    next
+impl Held for Reach<'_, '_> {
+    fn shards(&self) -> usize {
+        self.door.local.shared.shards()
+    }
+
+    fn get(&self, shard: usize) -> Option<&Store> {
+        let held = match &self.held {
+            WriteStores::One(store) => (shard == self.door.local.id).then_some(&**store),
+            WriteStores::Many(held) => held.get(shard),
+        };
+        held.or_else(|| self.taken.iter().find(|(other, _)| *other == shard).map(|(_, holder)| &**holder))
+    }
+
+    fn get_mut(&mut self, shard: usize) -> Option<&mut Store> {
+        let held = match &mut self.held {
+            WriteStores::One(store) => (shard == self.door.local.id).then_some(&mut **store),
+            WriteStores::Many(held) => held.get_mut(shard),
+        };
+        held.or_else(|| {
+            self.taken.iter_mut().find(|(other, _)| *other == shard).map(|(_, holder)| &mut **holder)
+        })
+    }
 }
 
 /// Hands the keys that a command waits at to `f`: those that it reads.

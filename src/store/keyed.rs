@@ -52,9 +52,9 @@ impl<T> Keyed<T> {
         self.places.is_empty()
     }
 
-    /// Number of keys with something left at them.
-    pub fn keys(&self) -> usize {
-        self.places.values().map(Vec::len).sum()
+    /// Number of keys at which something is left that `counts`.
+    pub fn keys(&self, counts: impl Fn(&T) -> bool) -> usize {
+        self.places.values().flatten().filter(|place| place.left.iter().any(&counts)).count()
     }
 
     /// What is left at a key.
@@ -98,10 +98,10 @@ impl<T> Keyed<T> {
     }
 
     /// Calls `f` with the keys of a database and what is left at them.
-    pub fn for_each_in(&self, db: u32, mut f: impl FnMut(Key<'_>, &[T])) {
-        for (bits, places) in &self.places {
-            for place in places.iter().filter(|place| place.db == db) {
-                f(Key { bytes: &place.key, hash: KeyHash::from_bits(*bits) }, &place.left);
+    pub fn for_each_in(&mut self, db: u32, mut f: impl FnMut(Key<'_>, &mut [T])) {
+        for (bits, places) in &mut self.places {
+            for place in places.iter_mut().filter(|place| place.db == db) {
+                f(Key { bytes: &place.key, hash: KeyHash::from_bits(*bits) }, &mut place.left);
             }
         }
     }
@@ -127,14 +127,14 @@ mod tests {
         assert_eq!((keyed.at(0, a), keyed.at(1, a), keyed.at(0, twin)), (&[1, 2][..], &[3][..], &[5][..]));
         assert!(keyed.at(2, a).is_empty());
         keyed.retain_at(0, a, |thing| *thing != 1);
-        assert_eq!((keyed.at(0, a), keyed.keys()), (&[2][..], 4));
+        assert_eq!((keyed.at(0, a), keyed.keys(|_| true), keyed.keys(|thing| *thing > 3)), (&[2][..], 4, 2));
         let mut seen = Vec::new();
         keyed.for_each_in(0, |key, things| seen.push((key.bytes.to_vec(), things.to_vec())));
         seen.sort();
         assert_eq!(seen, [(b"a".to_vec(), vec![2]), (b"b".to_vec(), vec![4]), (b"twin".to_vec(), vec![5])]);
         keyed.retain_at(0, a, |_| false);
         keyed.retain(|thing| *thing == 5);
-        assert_eq!((keyed.at(0, twin), keyed.keys()), (&[5][..], 1));
+        assert_eq!((keyed.at(0, twin), keyed.keys(|_| true)), (&[5][..], 1));
         keyed.retain_at(0, twin, |_| false);
         assert!(keyed.is_empty());
     }

@@ -82,9 +82,9 @@ impl Store {
         self.waiters.at(db, key).iter().filter(|waiter| !waiter.is_over()).cloned().collect()
     }
 
-    /// Number of keys that somebody waits at.
-    pub fn waited_keys(&self) -> usize {
-        self.waiters.keys()
+    /// Number of keys that somebody waits at; with `heeds_all` only those whose going away somebody waits for, too.
+    pub fn waited_keys(&self, heeds_all: bool) -> usize {
+        self.waiters.keys(|waiter| !waiter.is_over() && (waiter.heeds_all || !heeds_all))
     }
 
     /// Takes out waits that are over.

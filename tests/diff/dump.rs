@@ -237,7 +237,7 @@ fn random_values_change_servers() {
     for seed in 0..sequences {
         let mut rng = Rng::new(seed.wrapping_mul(0x1000) + 77);
         let (commands, _): (Vec<Words>, _) = generator.sequence(&mut rng);
-        let mode = Mode { resp3: false, pipelined: true };
+        let mode = Mode { resp3: false, pipelined: true, transaction: 0 };
         if pair.first_difference(&commands, &[], mode).is_some() {
             // The other tests tell.
             continue;

@@ -1,12 +1,12 @@
 //! Random commands from the table's own syntax lines: every row is tried as soon as it exists.
-use perigee::cmd::spec::{Group, Spec, flag};
+use perigee::cmd::spec::{Group, Spec};
 use perigee::server::table::families;
 
 use super::compare::NEWER_TOKENS;
 use super::pair::{Pair, Words};
 use super::support::{Rng, words};
 use super::syntax::{self, Node};
-use super::{sorted, sorting};
+use super::{sorted, sorting, waiting};
 
 /// Few, so that commands meet; on four shards they live apart.
 pub const KEYS: &[&str] = &["k0", "k1", "k2", "k3", "k4", "{k0}x", "k6", ""];
@@ -163,8 +163,8 @@ const IDS: &[&str] = &[
 const STARTS: &[&str] = &["-", "-", "-", "1-1", "2-0", "(2-0", "3", "(3", "5-5", "(", "0", "9", "+"];
 /// And where they end.
 const ENDS: &[&str] = &["+", "+", "+", "5-5", "4-1", "(4-1", "3", "(3", "2-0", "(0-0", "9", "-"];
-/// Lines that make more calls that say something than the rows' own, and none that wait, give ids by the clock, or leave
-/// open in which order equal elements come.
+/// Lines that make more calls that say something than the rows' own, and none that give ids by the clock, or leave open in
+/// which order equal elements come.
 const LINES: &[(&str, &str)] = &[
     (
         "sort",
@@ -179,10 +179,10 @@ const LINES: &[(&str, &str)] = &[
         "key [[NOMKSTREAM]] [[<MAXLEN [=|~] count|MINID [=|~] id> [[LIMIT count]]]] id field value [[field value]]",
     ),
     ("xtrim", "key <MAXLEN [=|~] count|MINID [=|~] id> [[LIMIT count]]"),
-    ("xread", "[COUNT count] STREAMS <key id|key id|key key id id|key key id>"),
+    ("xread", "[COUNT count] [[BLOCK block-ms]] STREAMS <key id|key id|key key id id|key key id>"),
     (
         "xreadgroup",
-        "GROUP group consumer [COUNT count] [[NOACK]] STREAMS <key id|key id|key key id id|key key id>",
+        "GROUP group consumer [COUNT count] [[BLOCK block-ms]] [[NOACK]] STREAMS <key id|key id|key key id id|key key id>",
     ),
 ];
 
@@ -378,9 +378,6 @@ fn entry(row: &'static Spec, pair: &mut Pair) -> Option<Entry> {
         return None;
     }
     let line = LINES.iter().find(|(name, _)| *name == row.name);
-    if row.flags & flag::BLOCKING != 0 && line.is_none() {
-        return None;
-    }
     if LEFT_OUT.iter().any(|(name, reason)| *name == row.name && !reason.contains("SELDOM")) {
         return None;
     }
@@ -506,6 +503,9 @@ pub fn value(name: &str, command: &str, rng: &mut Rng) -> Vec<u8> {
         "type" => TYPES,
         "encoding" => ENCODINGS,
         "db" | "destination-db" | "index1" | "index2" => &["0", "1", "2", "2", "1", "15", "16", "-1", "x"],
+        "timeout" if command == "wait" => return waiting::milliseconds(rng),
+        "timeout" => return waiting::seconds(rng),
+        "block-ms" => return waiting::milliseconds(rng),
         "numkeys" => return KEY_COUNT.as_bytes().to_vec(),
         "index" => return rng.pick(INDEXES).as_bytes().to_vec(),
         "element" | "pivot" if rng.one_in(12) => return long_text(rng),

@@ -18,6 +18,7 @@ mod sorted;
 mod sorting;
 mod syntax;
 mod table;
+mod waiting;
 
 use generate::Generator;
 use pair::{Mode, Pair, Words};
@@ -46,9 +47,19 @@ fn compare_sequences(pair: &mut Pair, shards: usize, count: u64, takes: impl Fn(
     let first = setting("PERIGEE_SEED", SEED);
     for seed in first..first + count {
         let mut rng = Rng::new(seed.wrapping_mul(0x1000) + shards as u64);
-        let mode = Mode { resp3: pair.speaks_resp3 && rng.one_in(2), pipelined: !rng.one_in(3) };
+        let mode = Mode {
+            resp3: pair.speaks_resp3 && rng.one_in(2),
+            pipelined: !rng.one_in(3),
+            transaction: if rng.one_in(3) { *rng.pick(&[1, 2, 5, 40]) } else { 0 },
+        };
         let (mut commands, questions) = generator.sequence(&mut rng);
         commands.retain(&takes);
+        if mode.transaction == 0 {
+            commands.retain(|words| !waiting::waits(words));
+            if rng.one_in(6) {
+                commands = waiting::watched(commands, &mut rng);
+            }
+        }
         if let Some(found) = pair.first_difference(&commands, &questions, mode) {
             let (commands, found) = shrink::shrink(pair, commands, &questions, mode, found);
             panic!(

@@ -2,7 +2,7 @@
 use std::path::PathBuf;
 
 use super::compare;
-use super::support::{Client, Server, Value, command, show};
+use super::support::{Client, Server, Value, command, resp, show};
 
 /// Words of a command.
 pub type Words = Vec<Vec<u8>>;
@@ -14,10 +14,14 @@ pub struct Mode {
     pub resp3: bool,
     /// All at once, else one after the other's reply.
     pub pipelined: bool,
+    /// So many at a time within MULTI and EXEC; 0: none.
+    pub transaction: usize,
 }
 
 /// Both servers with one connection each.
 pub struct Pair {
+    /// Number of ours.
+    shards: usize,
     /// Owns the processes.
     servers: [Server; 2],
     /// Ours, then the reference.
@@ -65,7 +69,7 @@ impl Pair {
         let version = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
         let speaks_resp3 = !clients[0].run("HELLO 2").is_error();
         clients[1].run("HELLO 2");
-        Some(Pair { servers: [ours, theirs], clients, version, speaks_resp3, listeners: None })
+        Some(Pair { shards, servers: [ours, theirs], clients, version, speaks_resp3, listeners: None })
     }
 
     /// From now on, keyspace events are compared, too. Keys whose time has come are deleted by those alone who meet
@@ -84,18 +88,23 @@ impl Pair {
         self.listeners = Some([hearing(&self.servers[0]), hearing(&self.servers[1])]);
     }
 
-    /// The events of both since the last call, one a line.
-    pub fn events(&mut self) -> [String; 2] {
+    /// The events of both since the last call, one a line. Those of several shards reach the listener in any order.
+    fn events(&mut self) -> [String; 2] {
         let Some(listeners) = &mut self.listeners else { return Default::default() };
-        let mut events = [String::new(), String::new()];
-        for (listener, events) in listeners.iter_mut().zip(&mut events) {
+        listeners.each_mut().map(|listener| {
             // Before its own command is run, a listener hears what happened before that.
             listener.send_words(&["PING"]);
+            let mut events = Vec::new();
             while let [_, _, channel, key] = listener.read().items().as_slice() {
-                events.push_str(&format!("  {} {}\n", channel.string(), show(key.text())));
+                let channel = channel.string();
+                let (db, event) = channel.split_once("__:").expect("a channel of events");
+                events.push((db.to_string(), show(key.text()), event.to_string()));
             }
-        }
-        events
+            if self.shards > 1 {
+                events.sort();
+            }
+            events.iter().map(|(db, key, event)| format!("  {db} {event} {key}\n")).collect()
+        })
     }
 
     /// Runs a command on both and returns both replies.
@@ -120,7 +129,10 @@ impl Pair {
         let commands = [commands, questions].concat();
         let mut replies = Vec::new();
         for (client, whose) in self.clients.iter_mut().zip(["this server", "the reference"]) {
-            replies.push(send_all(client, &commands, mode.pipelined, whose));
+            replies.push(match mode.transaction {
+                0 => send_all(client, &commands, mode.pipelined, whose),
+                length => send_transactions(client, &commands, length, mode.pipelined, whose),
+            });
         }
         for (at, command) in commands.iter().enumerate() {
             let (ours, theirs) = (&replies[0][at], &replies[1][at]);
@@ -140,6 +152,7 @@ impl Pair {
 
     fn reset(&mut self, mode: Mode) {
         for client in &mut self.clients {
+            client.run("DISCARD");
             client.run("FLUSHALL");
             if self.speaks_resp3 {
                 client.run("SELECT 0");
@@ -166,4 +179,41 @@ fn send_all(client: &mut Client, commands: &[Words], pipelined: bool, whose: &st
     let bytes: Vec<u8> = commands.iter().flat_map(|words| command(words)).collect();
     client.send(bytes);
     commands.iter().map(|words| read(client, words)).collect()
+}
+
+/// Sends the commands within transactions of `length` commands. The replies of those that ran are those within EXEC's;
+/// where EXEC refused, those that queueing had.
+fn send_transactions(
+    client: &mut Client,
+    commands: &[Words],
+    length: usize,
+    pipelined: bool,
+    whose: &str,
+) -> Vec<(Value, Vec<u8>)> {
+    let mut all = Vec::new();
+    for some in commands.chunks(length) {
+        let word = |word: &str| vec![word.as_bytes().to_vec()];
+        let whole = [vec![word("MULTI")], some.to_vec(), vec![word("EXEC")]].concat();
+        let mut replies = send_all(client, &whole, pipelined, whose);
+        let (done, bytes) = replies.pop().expect("a reply of EXEC");
+        let within = match &done {
+            Value::Array(values) => values_of(&bytes, values.len()),
+            _ => replies.drain(1..).collect(),
+        };
+        all.extend(within);
+    }
+    all
+}
+
+/// The elements of an array, with the bytes of each.
+fn values_of(array: &[u8], count: usize) -> Vec<(Value, Vec<u8>)> {
+    let head = array.iter().position(|byte| *byte == b'\n').expect("a line end");
+    let mut at = head + 1;
+    (0..count)
+        .map(|_| {
+            let (value, len) = resp::read(&array[at..]).expect("an element");
+            at += len;
+            (value, array[at - len..at].to_vec())
+        })
+        .collect()
 }

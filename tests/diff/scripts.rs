@@ -6,16 +6,28 @@ use super::pair::{Mode, Pair, Words};
 use super::shrink;
 use super::support::words;
 
+/// Scripts that are not run within transactions: what they try has to do with the connection.
+const ALONE: &[&str] = &["connection", "server", "transactions"];
+/// RESP3, pipelined, and commands within one transaction.
+const MODES: &[(bool, bool, usize)] = &[
+    (false, false, 0),
+    (false, true, 0),
+    (true, false, 0),
+    (true, true, 0),
+    (false, true, 1),
+    (true, true, 3),
+];
+
 fn run(name: &str, text: &str) {
     for shards in [1, 2, 4] {
         let Some(mut pair) = Pair::start(shards) else { return };
-        for (resp3, pipelined) in [(false, false), (false, true), (true, false), (true, true)] {
-            if resp3 && !pair.speaks_resp3 {
+        for (resp3, pipelined, transaction) in MODES.iter().copied() {
+            if resp3 && !pair.speaks_resp3 || transaction > 0 && ALONE.contains(&name) {
                 continue;
             }
             for part in text.split("\n\n") {
                 let commands: Vec<Words> = part.lines().filter_map(|l| command(l, pair.version)).collect();
-                let mode = Mode { resp3, pipelined };
+                let mode = Mode { resp3, pipelined, transaction };
                 if let Some(found) = pair.first_difference(&commands, &[], mode) {
                     let (commands, found) = shrink::shrink(&mut pair, commands, &[], mode, found);
                     panic!("{name}, {shards} shard(s), {mode:?}:\n{}{found}", shrink::listing(&commands));
@@ -60,5 +72,6 @@ scripts!(
     pubsub,
     sort,
     connection,
-    server
+    server,
+    transactions
 );

@@ -2,6 +2,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod blocking;
 mod clients;
 mod closing;
 mod events;
@@ -15,6 +16,7 @@ mod process;
 mod protocol;
 mod pubsub;
 mod slow_log;
+mod transactions;
 
 use support::{Client, Server};
 
@@ -29,6 +31,13 @@ fn on_all_shards(test: impl Fn(&Server, &mut Client)) {
         eprintln!("on {shards} shard(s)");
         test(&server, &mut client);
     }
+}
+
+/// A number of INFO.
+fn info_field(client: &mut Client, section: &str, field: &str) -> u64 {
+    let info = client.run(&format!("INFO {section}")).string();
+    let value = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    value.and_then(|value| value.trim().parse().ok()).unwrap_or_else(|| panic!("no {field} in {info}"))
 }
 
 /// Runs commands in order and compares the exact bytes of their replies, on every number of shards: one command a

@@ -3,6 +3,7 @@ use super::side;
 use super::{ends, moving};
 use crate::cmd::cx::{Wait, WriteCx};
 use crate::cmd::element::put_element;
+use crate::cmd::popping::Popping;
 use crate::cmd::spec::Done;
 use crate::cmd::waiting::{Until, until_of_seconds};
 use crate::ds::list::Side;
@@ -47,8 +48,10 @@ fn pop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out, side: Side) -> 
 
 /// BLMPOP timeout numkeys key [key ...] LEFT|RIGHT [COUNT count]
 pub fn blmpop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    let until_ms = until_of_seconds(args.bytes()?, cx.now.ms)?;
-    if !ends::pop_first(cx, args, out)? && !cx.waits(Wait::for_kind(Kind::List, until_ms)) {
+    let timeout = args.bytes()?;
+    let popping = Popping::of(args, side)?;
+    let until_ms = until_of_seconds(timeout, cx.now.ms)?;
+    if !ends::pop_first(cx, &popping, out)? && !cx.waits(Wait::for_kind(Kind::List, until_ms)) {
         out.null_array();
     }
     Ok(())

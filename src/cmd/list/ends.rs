@@ -2,6 +2,7 @@
 use super::{popped, side};
 use crate::cmd::cx::WriteCx;
 use crate::cmd::element::put_element;
+use crate::cmd::popping::Popping;
 use crate::cmd::spec::Done;
 use crate::ds::list::Side;
 use crate::store::edit::Editor;
@@ -93,34 +94,26 @@ fn pop_some(editor: &mut Editor<'_>, count: usize, side: Side, out: &mut Out) ->
 
 /// LMPOP numkeys key [key ...] LEFT|RIGHT [COUNT count]
 pub fn lmpop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    if !pop_first(cx, args, out)? {
+    let popping = Popping::of(args, side)?;
+    if !pop_first(cx, &popping, out)? {
         out.null_array();
     }
     Ok(())
 }
 
-/// Does what LMPOP does, from its numkeys on. `false`: none of the lists exists.
-pub(super) fn pop_first(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Result<bool, Error> {
-    let keys = args.int_from(1, "numkeys should be greater than 0")?;
-    if keys >= args.left() {
-        return Err(Error::Syntax);
-    }
-    let keys = args.keys(keys);
-    let side = side(args)?;
-    let mut count = None;
-    while !args.is_done() {
-        if count.is_some() || args.left() < 2 || !args.keyword("COUNT") {
-            return Err(Error::Syntax);
-        }
-        count = Some(args.int_from(1, "count should be greater than 0")?);
-    }
-    for key in keys {
-        let Some(block) = cx.find(key) else { continue };
+/// Does what LMPOP does. `false`: none of the lists exists.
+pub(super) fn pop_first(
+    cx: &mut WriteCx<'_>,
+    popping: &Popping<'_, Side>,
+    out: &mut Out,
+) -> Result<bool, Error> {
+    for key in &popping.keys {
+        let Some(block) = cx.find(*key) else { continue };
         ListRef::of(block)?;
         out.array(2);
         out.bulk(key.bytes);
-        cx.stands_for(popped(side));
-        cx.edit(key, |editor| pop_some(editor, count.unwrap_or(1), side, out))?;
+        cx.stands_for(popped(popping.end));
+        cx.edit(*key, |editor| pop_some(editor, popping.count, popping.end, out))?;
         return Ok(true);
     }
     Ok(false)

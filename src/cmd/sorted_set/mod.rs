@@ -8,7 +8,7 @@ mod read;
 pub(super) use add::add_pairs;
 
 use super::cx::{ReadCx, WriteCx};
-use super::spec::{Group::SortedSet as S, KeyPart, Spec, flag, key, key_count, keys};
+use super::spec::{Group::SortedSet as S, KeyPart, Spec, flag, key, key_count, key_range, keys};
 use crate::cmd::element::put_element;
 use crate::ds::listpack::Element;
 use crate::store::db::Ttl;
@@ -20,6 +20,7 @@ use crate::wire::{Error, Key, Out, Protocol};
 const DELETE: &[KeyPart] = &[key("RW delete", 1)];
 /// Takes members away and replies with them.
 const POP: &[KeyPart] = &[key("RW access delete", 1)];
+const POP_FIRST: &[KeyPart] = &[key_range("RW access delete", 1, -2, 1)];
 /// A result and its source.
 const STORE_ONE: &[KeyPart] = &[key("OW update", 1), key("RO access", 2)];
 /// A result and its sources.
@@ -174,6 +175,23 @@ pub const COMMANDS: &[Spec] = &[
         .cost("O(K)+O(log(N)+M) where K is the number of keys, N the size of the sorted set and M the number of members taken.")
         .keys(&[key_count("RW access delete", 1)])
         .with(flag::MOVABLEKEYS),
+    Spec::write("bzpopmin", "key [key ...] timeout:double", pop::bzpopmin)
+        .event(class::SORTED_SET, "zpopmin")
+        .doc(S, "5.0.0", "Takes the member with the lowest score from the first of several sorted sets that has one; waits for one.")
+        .cost(COST_OF_ONE)
+        .keys(POP_FIRST)
+        .with(flag::FAST | flag::BLOCKING),
+    Spec::write("bzpopmax", "key [key ...] timeout:double", pop::bzpopmax)
+        .event(class::SORTED_SET, "zpopmax")
+        .doc(S, "5.0.0", "Takes the member with the highest score from the first of several sorted sets that has one; waits for one.")
+        .cost(COST_OF_ONE)
+        .keys(POP_FIRST)
+        .with(flag::FAST | flag::BLOCKING),
+    Spec::write("bzmpop", "timeout:double numkeys key [key ...] MIN|MAX [COUNT count]", pop::bzmpop)
+        .doc(S, "7.0.0", "Takes the members with the lowest or highest scores from the first sorted set that has any; waits for one.")
+        .cost("O(K)+O(log(N)+M) where K is the number of keys, N the size of the sorted set and M the number of members taken.")
+        .keys(&[key_count("RW access delete", 2)])
+        .with(flag::BLOCKING | flag::MOVABLEKEYS),
     Spec::read(
         "zunion",
         "numkeys key [key ...] [WEIGHTS weight:integer [weight:integer ...]] [AGGREGATE SUM|MIN|MAX] [WITHSCORES]",

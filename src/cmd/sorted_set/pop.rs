@@ -1,11 +1,15 @@
-//! Taking members from the ends: ZPOPMIN, ZPOPMAX, ZMPOP.
+//! Taking members from the ends: ZPOPMIN, ZPOPMAX, ZMPOP, and their kin that wait for a sorted set to have some.
 use super::put_scored;
-use crate::cmd::cx::WriteCx;
+use crate::cmd::cx::{Wait, WriteCx};
 use crate::cmd::element::put_element;
+use crate::cmd::popping::Popping;
 use crate::cmd::spec::Done;
+use crate::cmd::waiting::until_of_seconds;
+use crate::ds::listpack::Element;
+use crate::ds::object::Kind;
 use crate::store::news::{Event, class};
-use crate::types::sorted_set::{SortedSetMut, SortedSetRef, Way};
-use crate::wire::{Args, Error, Out, Protocol};
+use crate::types::sorted_set::{SortedSetMut, Way};
+use crate::wire::{Args, Error, Key, Out, Protocol};
 
 /// Takes so many members, at most all, from the end where the way begins. What `head` is told is their number.
 fn pop(
@@ -14,7 +18,7 @@ fn pop(
     count: usize,
     out: &mut Out,
     head: impl FnOnce(&mut Out, usize),
-    put: impl Fn(&mut Out, crate::ds::listpack::Element<'_>, f64),
+    put: impl Fn(&mut Out, Element<'_>, f64),
 ) {
     let Some(view) = set.view() else { return head(out, 0) };
     let len = view.len();
@@ -60,50 +64,108 @@ fn pop_one_key(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out, way: Wa
     })
 }
 
+/// `MIN` or `MAX` at the cursor.
+fn end(args: &mut Args<'_>) -> Result<Way, Error> {
+    if args.keyword("MIN") {
+        Ok(Way::Up)
+    } else if args.keyword("MAX") {
+        Ok(Way::Down)
+    } else {
+        Err(Error::Syntax)
+    }
+}
+
 /// ZMPOP numkeys key [key ...] MIN|MAX [COUNT count]
 pub fn zmpop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    let numkeys = args.int_from(1, "numkeys should be greater than 0")?;
-    if numkeys >= args.left() {
-        return Err(Error::Syntax);
+    let popping = Popping::of(args, end)?;
+    if !pop_first(cx, &popping, out)? {
+        out.null_array();
     }
-    let keys = args.keys(numkeys);
-    let way = if args.keyword("MIN") {
-        Way::Up
-    } else if args.keyword("MAX") {
-        Way::Down
-    } else {
-        return Err(Error::Syntax);
-    };
-    let mut count = None;
-    while !args.is_done() {
-        if count.is_some() || !args.keyword("COUNT") || args.is_done() {
-            return Err(Error::Syntax);
-        }
-        count = Some(args.int_from(1, "count should be greater than 0")?);
+    Ok(())
+}
+
+/// BZMPOP timeout numkeys key [key ...] MIN|MAX [COUNT count]
+pub fn bzmpop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    let timeout = args.bytes()?;
+    let popping = Popping::of(args, end)?;
+    let until_ms = until_of_seconds(timeout, cx.now.ms)?;
+    if !pop_first(cx, &popping, out)? && !cx.waits(Wait::for_kind(Kind::SortedSet, until_ms)) {
+        out.null_array();
     }
-    cx.stands_for(match way {
+    Ok(())
+}
+
+/// `false`: no key has members.
+fn pop_first(cx: &mut WriteCx<'_>, popping: &Popping<'_, Way>, out: &mut Out) -> Result<bool, Error> {
+    cx.stands_for(match popping.end {
         Way::Up => &[Event { class: class::SORTED_SET, name: "zpopmin" }],
         Way::Down => &[Event { class: class::SORTED_SET, name: "zpopmax" }],
     });
-    for key in keys {
-        let popped = cx.edit(key, |editor| {
-            let mut set = SortedSetMut::of(editor)?;
-            if set.view().is_none_or(SortedSetRef::is_empty) {
-                return Ok(false);
-            }
+    for key in &popping.keys {
+        let head = |out: &mut Out, members: usize| {
             out.array(2);
             out.bulk(key.bytes);
-            pop(&mut set, way, count.unwrap_or(1), out, Out::array, |out, member, score| {
-                out.array(2);
-                put_element(out, member);
-                out.double(score);
-            });
-            Ok(true)
+            out.array(members);
+        };
+        let popped = pop_some(cx, *key, (popping.end, popping.count), out, head, |out, member, score| {
+            out.array(2);
+            put_element(out, member);
+            out.double(score);
+        })?;
+        if popped {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// [`pop`] of a key that may have no members. `false`: so it is.
+fn pop_some(
+    cx: &mut WriteCx<'_>,
+    key: Key<'_>,
+    (way, count): (Way, usize),
+    out: &mut Out,
+    head: impl FnOnce(&mut Out, usize),
+    put: impl Fn(&mut Out, Element<'_>, f64),
+) -> Result<bool, Error> {
+    cx.edit(key, |editor| {
+        let mut set = SortedSetMut::of(editor)?;
+        let has_members = set.view().is_some_and(|view| !view.is_empty());
+        if has_members {
+            pop(&mut set, way, count, out, head, put);
+        }
+        Ok(has_members)
+    })
+}
+
+/// BZPOPMIN key [key ...] timeout
+pub fn bzpopmin(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    pop_one_or_wait(cx, args, out, Way::Up)
+}
+
+/// BZPOPMAX key [key ...] timeout
+pub fn bzpopmax(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    pop_one_or_wait(cx, args, out, Way::Down)
+}
+
+fn pop_one_or_wait(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out, way: Way) -> Done {
+    let keys = args.keys(args.left() - 1);
+    let until_ms = until_of_seconds(args.bytes()?, cx.now.ms)?;
+    for key in keys {
+        let head = |out: &mut Out, _| {
+            out.array(3);
+            out.bulk(key.bytes);
+        };
+        let popped = pop_some(cx, key, (way, 1), out, head, |out, member, score| {
+            put_element(out, member);
+            out.double(score);
         })?;
         if popped {
             return Ok(());
         }
     }
-    out.null_array();
+    if !cx.waits(Wait::for_kind(Kind::SortedSet, until_ms)) {
+        out.null_array();
+    }
     Ok(())
 }

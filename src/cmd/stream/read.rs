@@ -3,8 +3,10 @@ use smallvec::SmallVec;
 
 use super::id::parse;
 use super::{CREATECONSUMER, count_or_all, no_group, reply_entries, reply_entry, reply_id};
-use crate::cmd::cx::{ReadCx, WriteCx};
+use crate::cmd::cx::{ReadCx, Wait, WriteCx};
 use crate::cmd::spec::Done;
+use crate::cmd::waiting::{Until, until_of_ms};
+use crate::ds::object::Kind;
 use crate::ds::stream::{ConsumerId, Group, Log, Stream, StreamId};
 use crate::store::edit::Editor;
 use crate::types::stream;
@@ -20,7 +22,8 @@ const NOACK: u64 = option_word(b"NOACK");
 /// What stands before the streams.
 struct Options<'a> {
     max: usize,
-    blocks: bool,
+    /// Waits for entries when there are none, so long.
+    block: Option<Until>,
     no_ack: bool,
     /// Group and consumer.
     group: Option<(&'a [u8], &'a [u8])>,
@@ -30,15 +33,12 @@ struct Options<'a> {
 
 impl<'a> Options<'a> {
     fn of(args: &mut Args<'a>, in_group: bool, now_ms: u64) -> Result<Options<'a>, Error> {
-        let mut options = Options { max: usize::MAX, blocks: false, no_ack: false, group: None, streams: 0 };
+        let mut options = Options { max: usize::MAX, block: None, no_ack: false, group: None, streams: 0 };
         while !args.is_done() {
             let (word, more) = (args.option(), args.left() - 1);
             args.skip();
             match word {
-                BLOCK if more > 0 => {
-                    check_timeout(args, now_ms)?;
-                    options.blocks = true;
-                }
+                BLOCK if more > 0 => options.block = Some(until_of_ms(args.bytes()?, now_ms)?),
                 COUNT if more > 0 => options.max = count_or_all(args.int()?),
                 STREAMS if more > 0 => {
                     if !more.is_multiple_of(2) {
@@ -56,16 +56,6 @@ impl<'a> Options<'a> {
         }
         Err(Error::Syntax)
     }
-}
-
-/// A timeout in milliseconds.
-fn check_timeout(args: &mut Args<'_>, now_ms: u64) -> Done {
-    let timeout = super::int_or(args, "timeout is not an integer or out of range")?;
-    if timeout < 0 {
-        return Err(Error::err("timeout is negative"));
-    }
-    let ends = timeout.checked_add_unsigned(now_ms);
-    ends.map(drop).ok_or_else(|| Error::err("timeout is out of range"))
 }
 
 fn unbalanced(in_group: bool) -> Error {
@@ -103,25 +93,25 @@ fn reply_name(out: &mut Out, key: Key<'_>) {
 }
 
 /// Writes the head of the whole reply, of `served` streams.
-fn finish(out: &mut Out, mark: usize, served: usize, blocks: bool) -> Done {
-    match served {
-        0 if blocks => return Err(Error::err("BLOCK is not supported yet")),
-        0 => out.null_array(),
-        _ => out.insert_at(mark, |out| match out.protocol {
-            Protocol::Resp2 => out.array(served),
-            Protocol::Resp3 => out.map(served),
-        }),
-    }
-    Ok(())
+fn finish(out: &mut Out, mark: usize, served: usize) {
+    out.insert_at(mark, |out| match out.protocol {
+        Protocol::Resp2 => out.array(served),
+        Protocol::Resp3 => out.map(served),
+    });
 }
 
 /// XREAD [COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]
 pub fn xread(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let options = Options::of(args, false, cx.now.ms)?;
-    let mut asked = SmallVec::<[(Key<'_>, &Log, StreamId); 4]>::new();
-    for (key, id) in keys_and_ids(args, options.streams) {
+    let first_id = args.position() + options.streams;
+    let (mut asked, mut replaced) = (SmallVec::<[(Key<'_>, &Log, StreamId); 4]>::new(), Vec::new());
+    for (index, (key, id)) in keys_and_ids(args, options.streams).into_iter().enumerate() {
         let stream = cx.find(key).map(stream::of).transpose()?;
         let after = after(stream, id)?;
+        if id == b"$" && options.block.is_some() {
+            // The end of the log as it is now, whenever it is looked for again.
+            replaced.push((first_id + index, after.text(b'-').as_bytes().to_vec()));
+        }
         if let Some(stream) = stream {
             asked.push((key, &stream.log, after));
         }
@@ -136,7 +126,24 @@ pub fn xread(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
             served += 1;
         }
     }
-    finish(out, mark, served, options.blocks)
+    if served > 0 {
+        finish(out, mark, served);
+    } else if !options.block.is_some_and(|until_ms| cx.waits(Wait::for_entries(until_ms, replaced))) {
+        out.null_array();
+    }
+    Ok(())
+}
+
+impl Wait {
+    /// A wait of XREAD for new entries.
+    fn for_entries(until_ms: Until, replaced: Vec<(usize, Vec<u8>)>) -> Box<Wait> {
+        Box::new(Wait { replaced, ..*Wait::for_kind(Kind::Stream, until_ms) })
+    }
+
+    /// A wait of XREADGROUP for new entries, which ends with a refusal when the key or its group goes away.
+    fn for_deliveries(until_ms: Until) -> Box<Wait> {
+        Box::new(Wait { heeds_all: true, ..*Wait::for_kind(Kind::Stream, until_ms) })
+    }
 }
 
 /// The id behind which XREAD reads.
@@ -187,7 +194,12 @@ pub fn xreadgroup(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> D
     for (key, after) in asked {
         served += usize::from(cx.edit(key, |editor| reader.read(editor, after, out))?);
     }
-    finish(out, mark, served, options.blocks)
+    if served > 0 {
+        finish(out, mark, served);
+    } else if !options.block.is_some_and(|until_ms| cx.waits(Wait::for_deliveries(until_ms))) {
+        out.null_array();
+    }
+    Ok(())
 }
 
 /// The id behind which XREADGROUP reads again what is pending; the highest one stands for new entries.

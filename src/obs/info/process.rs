@@ -6,6 +6,7 @@ use crate::base::clock;
 use crate::cmd::cx::ReadCx;
 use crate::config::{P, REDIS_VERSION, VERSION};
 use crate::rt::sys;
+use crate::store::Store;
 
 /// The operating system as `uname` tells it.
 fn os() -> String {
@@ -63,15 +64,16 @@ pub(super) fn clients(cx: &ReadCx<'_>, text: &mut Text) {
     text.field("maxclients", cx.host.settings().int(P::MAXCLIENTS));
     text.field("client_recent_max_input_buffer", largest(|info| info.query_capacity.load(Ordering::Relaxed)));
     text.field("client_recent_max_output_buffer", largest(|info| info.output_bytes.load(Ordering::Relaxed)));
-    text.zeros(&["blocked_clients", "tracking_clients"]);
+    text.field("blocked_clients", cx.host.sum(|c| &c.blocked_clients));
+    text.field("tracking_clients", cx.host.trackers.len());
     text.field("pubsub_clients", all.iter().filter(|info| info.is_subscriber()).count());
-    text.zeros(&[
-        "watching_clients",
-        "clients_in_timeout_table",
-        "total_watched_keys",
-        "total_blocking_keys",
-        "total_blocking_keys_on_nokey",
-    ]);
+    let watching = all.iter().filter(|info| info.watched.load(Ordering::Relaxed) > 0);
+    text.field("watching_clients", watching.count());
+    text.zeros(&["clients_in_timeout_table"]);
+    let keys = |count: fn(&Store) -> usize| cx.all().map(count).sum::<usize>();
+    text.field("total_watched_keys", keys(Store::watched_keys));
+    text.field("total_blocking_keys", keys(|store| store.waited_keys(false)));
+    text.field("total_blocking_keys_on_nokey", keys(|store| store.waited_keys(true)));
 }
 
 pub(super) fn replication(cx: &ReadCx<'_>, text: &mut Text) {
