@@ -9,6 +9,7 @@ pub mod generic;
 pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
+mod key_part;
 #[cfg(test)]
 pub(crate) mod laws;
 pub mod list;

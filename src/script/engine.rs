@@ -220,9 +220,15 @@ impl Engine {
     /// other shards does so once.
     ///
     /// # Errors
-    /// When its first line is refused, it cannot be compiled, it ends with an error or registers nothing.
-    pub fn library(&self, code: &[u8]) -> Result<Library, Error> {
+    /// When its first line is refused, or by `check_name` its name, when it cannot be compiled, ends with an error or
+    /// registers nothing.
+    pub fn library(
+        &self,
+        code: &[u8],
+        check_name: impl FnOnce(&str) -> Result<(), Error>,
+    ) -> Result<Library, Error> {
         let load::Head { name, code_at } = load::head(code)?;
+        check_name(&name)?;
         let (vm, registered) = self.load(&code[code_at..], true)?;
         // The functions were kept to be found out about; to call them they are loaded like anywhere else.
         registered.iter().for_each(|(_, number)| vm.release(*number));
@@ -352,13 +358,7 @@ impl Ready {
                 error.as_string().map_or("execution failure".to_string(), |text| text.to_string_lossy());
             return self.not_run(&text, answer);
         };
-        let text = |key: &str| match error.get::<Value>(key) {
-            Ok(Value::String(text)) => Some(text.as_bytes().to_vec()),
-            Ok(number @ (Value::Integer(_) | Value::Number(_))) => {
-                number.to_string().ok().map(String::into_bytes)
-            }
-            _ => None,
-        };
+        let text = |key: &str| self.vm.text_of(&error.get::<Value>(key).ok()?);
         let mut line = answer::line(&text("err").unwrap_or_else(|| b"ERR unknown error".to_vec()));
         if let (Some(source), Some(number)) = (text("source"), text("line")) {
             line.extend_from_slice(format!(" script: {}, on ", self.name).as_bytes());

@@ -9,6 +9,7 @@ pub mod bridge;
 pub mod commands;
 pub mod engine;
 pub mod flags;
+pub mod functions;
 pub mod host;
 mod lent;
 pub mod lib;
@@ -68,6 +69,10 @@ pub trait Bridge {
     /// An error went into the script's answer. It was `counted` when a command of the script replied it.
     fn failed(&mut self, _line: &[u8], _counted: bool) {}
 }
+
+/// Bytes of stack that a script may take, whatever it does: Lua nests 200 calls through its C functions, of which
+/// `gsub` takes more than eight KiB, and its matcher calls itself for each item of a pattern, which has a limit here.
+pub const STACK_BYTES_MAX: usize = 4 << 20;
 
 /// Writes go to the append-only file.
 pub const REPL_AOF: u8 = 1;

@@ -11,7 +11,7 @@ use std::task::Poll;
 
 use crate::base::clock;
 use crate::config::{P, Settings, VERSION, refused_yet};
-use crate::conn::serve;
+use crate::conn::{memory, serve};
 use crate::ds::raw::arena;
 use crate::host::{Facts, Host};
 use crate::rt::log::{self, Level, line};
@@ -286,6 +286,9 @@ async fn chores(local: Rc<Local>) {
     while !local.shared.host.stopping.load(Ordering::Relaxed) {
         rt::sleep_ms(TICK_MS).await;
         local.tick();
+        if local.id == 0 {
+            memory::evict(&local);
+        }
         if local.id == 0 && ticks.is_multiple_of(1000 / TICK_MS) {
             local.shared.host.sample();
         }

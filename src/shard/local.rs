@@ -143,6 +143,7 @@ impl Local {
         if store.settings_version != self.shared.host.settings_version() {
             store.refresh_settings(&self.shared.host);
             self.shared.set_in_place(&store.settings);
+            self.door(store.now).limit_tracked(store);
         }
     }
 
@@ -219,6 +220,10 @@ impl Local {
             self.hand_out(token, letter);
         } else {
             self.mesh.send(&self.shared, self.id, to, Message::Letter { token, letter });
+            if self.mesh.is_waiting() {
+                // Chores send letters, too: nobody else would come back for what found its ring full.
+                self.begin_turn();
+            }
         }
     }
 

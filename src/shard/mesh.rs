@@ -65,6 +65,12 @@ impl Mesh {
         ring.try_push(message)
     }
 
+    /// Whether a message waits in the sender, because its ring was full.
+    #[inline]
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.borrow().is_empty()
+    }
+
     /// Tries again to send what found its ring full. `true`: some is still waiting.
     pub fn send_waiting(&self, shared: &Shared) -> bool {
         let mut waiting = self.waiting.borrow_mut();
