@@ -45,8 +45,8 @@ impl Session {
         }
         let stores = WriteStores::One(&mut round.store);
         round.door.whole(row, &mut self.client, stores, args, &mut self.out);
-        // Its parts may have changed settings and the protocol.
-        self.out.protocol = self.client.caller.protocol;
+        // Its parts may have changed settings and the client.
+        self.follow_client();
         round.door.now = round.store.now;
         (self.client.wish != Wish::None).then_some(Stop::Wish)
     }
@@ -92,7 +92,7 @@ impl Session {
         let before = self.out.buf.len();
         if let Handler::Whole(_) = row.spec.handler {
             door.whole(row, &mut self.client, WriteStores::Many(&mut stores), args, &mut self.out);
-            self.out.protocol = self.client.caller.protocol;
+            self.follow_client();
         } else if let Some(wait) = door.on_many(row, &mut stores, &self.client.caller, args, &mut self.out) {
             self.feed_monitors(&door, row, args);
             self.begin_wait(&door, WriteStores::Many(&mut stores), row, args, *wait);

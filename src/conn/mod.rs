@@ -1,4 +1,4 @@
-//! Connections: a state machine without I/O, and the loop that feeds it. Floor 6.
+//! Connections: a state machine without I/O, and the loop that feeds it. Floor 8.
 mod blocked;
 mod fibers;
 mod gates;

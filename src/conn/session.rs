@@ -177,18 +177,6 @@ impl Session {
         self.client.gates & (gate::LISTENER | gate::SUBSCRIBED) != 0
     }
 
-    /// Takes what was published for this connection.
-    #[inline]
-    pub fn hear(&mut self) {
-        self.mailbox.take_pushes(&mut self.out.buf);
-    }
-
-    /// Whether nothing has come but messages for the client, which [`Session::hear`] takes.
-    #[inline]
-    pub fn only_hears(&self) -> bool {
-        !self.mailbox.has_events()
-    }
-
     /// Has the mailbox ring at the next tick.
     pub fn ring_at_tick(&self, local: &Local) {
         local.ring_once_at_tick(self.token, &self.mailbox);
@@ -668,17 +656,12 @@ impl Session {
             if self.gather.is_open() && follows {
                 return Some(Stop::Barrier);
             }
-            // What a subscriber hears before it gives a subject up, and what it publishes for itself.
-            let hears = row.spec.flags & flag::PUBSUB != 0 && !silent && self.listens();
-            if hears {
+            if !silent && self.listens() {
+                // What came before it gives a subject up, or changes the protocol.
                 self.hear();
             }
             door.conn(row, &mut self.client, args, &mut self.out);
-            self.out.protocol = self.client.caller.protocol;
-            self.mailbox.set_protocol(self.out.protocol);
-            if hears {
-                self.hear();
-            }
+            self.follow_client();
             // The commands behind a CONFIG SET in the batch run under the new settings.
             local.heed_settings(&mut round.store);
             round.door.now = round.store.now;

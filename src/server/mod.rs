@@ -1,4 +1,4 @@
-//! Wiring: from settings to running shards, and to their end. Floor 7.
+//! Wiring: from settings to running shards, and to their end. Floor 9.
 pub mod boot;
 #[doc(hidden)]
 pub mod in_process;

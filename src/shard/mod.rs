@@ -1,4 +1,4 @@
-//! One shard: its data behind a latch, the mesh to the others, and the one door to handlers. Floor 4.
+//! One shard: its data behind a latch, the mesh to the others, and the one door to handlers. Floor 5.
 pub mod cell;
 pub mod doorbell;
 pub mod exec;
