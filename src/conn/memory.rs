@@ -41,6 +41,9 @@ pub fn account(session: &Session, writing_bytes: usize, local: &Local, info: &Cl
         info.reply_capacity.store(session.out.buf.capacity() as u64, Ordering::Relaxed);
         changed(bytes, local, info);
     }
+    if local.watch.clients_bytes_fell.take() {
+        evict(local);
+    }
 }
 
 #[cold]

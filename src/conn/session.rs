@@ -225,7 +225,7 @@ impl Session {
         if input.is_empty() && input.capacity() > INPUT_BYTES_STEADY {
             input = Vec::with_capacity(INPUT_BYTES_KEEP);
         }
-        if input.capacity() - input.len() < input.capacity() / 2 {
+        if input.capacity() - input.len() < (input.capacity() / 2).min(INPUT_BYTES_STEADY) {
             // Doubling: what was received backs what is reserved.
             input.reserve_exact((input.capacity()).max(INPUT_BYTES_MIN));
         } else if input.capacity() == 0 {

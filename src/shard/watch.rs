@@ -24,6 +24,8 @@ pub struct Watch {
     pub slow_cycles: StdCell<u64>,
     /// Bytes that all clients together may cost.
     pub clients_bytes_max: StdCell<u64>,
+    /// That became less, and clients may have to go.
+    pub clients_bytes_fell: StdCell<bool>,
     /// Durations of commands are kept (`latency-tracking`).
     pub tracks: StdCell<bool>,
 }
@@ -35,6 +37,7 @@ impl Watch {
             version: StdCell::new(0),
             slow_cycles: StdCell::new(u64::MAX),
             clients_bytes_max: StdCell::new(u64::MAX),
+            clients_bytes_fell: StdCell::new(false),
             tracks: StdCell::new(false),
         }
     }
@@ -52,7 +55,8 @@ impl Watch {
         self.version.set(host.settings_version());
         let settings = host.settings();
         self.tracks.set(settings.bool(P::LATENCY_TRACKING));
-        self.clients_bytes_max.set(clients_bytes_max(&settings));
+        let max_bytes = clients_bytes_max(&settings);
+        self.clients_bytes_fell.set(max_bytes < self.clients_bytes_max.replace(max_bytes));
         let log_us = u64::try_from(settings.int(P::SLOWLOG_LOG_SLOWER_THAN)).ok();
         let monitor_ms = settings.int(P::LATENCY_MONITOR_THRESHOLD).max(0) as u64;
         let monitor_us = (monitor_ms > 0).then(|| monitor_ms.saturating_mul(1000));
