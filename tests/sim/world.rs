@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use perigee::base::{clock, hash::KeyHash, rng as server_rng};
+use perigee::conn::session::Turn;
 use perigee::rt::meet::on_meet;
 use perigee::rt::sys::fiber::{Fiber, set_aside};
 use perigee::server::simulation::{self, Connection, Shard};
@@ -61,7 +62,7 @@ impl Style {
             switch_in_256: *rng.pick(&[0, 6, 30, 100, 200]),
             stall_one_in: *rng.pick(&[20, 100, 1000]),
             clock_one_in: *rng.pick(&[20, 100, 1000]),
-            death_one_in: *rng.pick(&[150, 1000, usize::MAX]),
+            death_one_in: *rng.pick(&[40, 150, 1000, usize::MAX]),
             is_choppy: rng.one_in(3),
         }
     }
@@ -228,10 +229,22 @@ impl World {
             }
         }
         if !self.clients.is_empty() && self.rng.one_in(self.style.death_one_in) {
-            let client = self.rng.below(self.clients.len());
-            let is_rude = self.rng.one_in(2);
+            let (client, is_rude) = (self.any_client(), self.rng.one_in(2));
             self.let_go(client, is_rude);
         }
+    }
+
+    /// A client, more often one that waits in the middle of something.
+    fn any_client(&mut self) -> usize {
+        for _ in 0..4 {
+            let index = self.rng.below(self.clients.len());
+            let client = &self.clients[index];
+            let is_busy = self.threads[client.shard].running.is_some() || client.is_gone;
+            if !is_busy && matches!(client.connection.borrow().turn(), Turn::Wait | Turn::Blocked(_)) {
+                return index;
+            }
+        }
+        self.rng.below(self.clients.len())
     }
 
     /// A client goes: it says so behind its last request, or its connection breaks.
