@@ -138,7 +138,13 @@ fn sleep_ms(arg: &[u8]) -> u64 {
 }
 
 fn sleep(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
-    cx.client.wish = Wish::SleepMs(sleep_ms(args.bytes()?));
+    let ms = sleep_ms(args.bytes()?);
+    if cx.client.caller.is_part {
+        // What comes behind it in the transaction or script shall run later.
+        std::thread::sleep(std::time::Duration::from_millis(ms));
+    } else {
+        cx.client.wish = Wish::SleepMs(ms);
+    }
     out.ok();
     Ok(())
 }

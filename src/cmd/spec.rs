@@ -30,6 +30,9 @@ pub enum Handler {
     Container,
 }
 
+/// Key spec flags of a whole call.
+pub type KeyUse = fn(&[&[u8]]) -> &'static str;
+
 /// Where a command runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route {
@@ -284,6 +287,8 @@ pub struct Spec {
     pub arity: i32,
     /// The keyspace event that its changes stand for.
     pub event: Option<Event>,
+    /// How a call uses its keys, where the options of the call say that: flags as in [`KeyPart`].
+    pub key_use: Option<KeyUse>,
     /// Which arguments are secrets, by their index: neither MONITOR nor SLOWLOG shows them.
     pub secrets: Option<fn(&Args<'_>, usize) -> bool>,
 }
@@ -308,6 +313,7 @@ impl Spec {
             arity: arity_of(syntax, base),
             event: None,
             secrets: None,
+            key_use: None,
         }
     }
 
@@ -410,6 +416,11 @@ impl Spec {
         Spec { secrets: Some(is_secret), ..self }
     }
 
+    /// The options of a call say how it uses its keys.
+    pub const fn key_use(self, key_use: KeyUse) -> Spec {
+        Spec { key_use: Some(key_use), ..self }
+    }
+
     /// The arguments as administrators may see them.
     pub fn shown<'a>(&self, args: &Args<'a>) -> Vec<&'a [u8]> {
         let is_secret = |at| self.secrets.is_some_and(|is_secret| is_secret(args, at));
@@ -458,9 +469,10 @@ impl Spec {
             }
         };
         let has = |bit| self.flags & bit != 0;
-        // What works on the values of some types belongs to these and not to the keyspace.
-        let typed = self.group == Group::Generic && self.categories.contains(&"list");
-        if !typed && !matches!(self.handler, Handler::Container) {
+        // What works on the values of some types, or on the connection, belongs to these and not to the keyspace.
+        let elsewhere = self.group == Group::Generic
+            && ["list", "connection"].iter().any(|name| self.categories.contains(name));
+        if !elsewhere && !matches!(self.handler, Handler::Container) {
             add(self.group.category());
         }
         if has(flag::WRITE) {

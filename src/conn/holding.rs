@@ -8,14 +8,22 @@ use crate::base::hash::KeyHash;
 use crate::cmd::cx::{Wish, WriteStores};
 use crate::cmd::spec::Handler;
 use crate::cmd::table::{RowRef, table};
+use crate::shard::exec::Door;
 use crate::shard::hold::{self, Stores};
 use crate::shard::local::Local;
 use crate::shard::plan::{ShardSet, plan_whole};
+use crate::shard::watch::Origin;
 use crate::store::{Now, Uses};
 use crate::wire::Args;
 use crate::wire::parse::{Limits, Parsed};
 
 impl Session {
+    /// Shows a command that ran, or will soon run elsewhere, to whoever monitors.
+    pub(super) fn feed_monitors(&self, door: &Door<'_>, row: RowRef, args: &Args<'_>) {
+        let client = &self.client;
+        door.feed_monitors(row.spec, Origin::Client(&client.info), client.caller.db, args);
+    }
+
     /// Brings a command that needs the connection and data at once to where it runs.
     pub(super) fn dispatch_whole(
         &mut self,

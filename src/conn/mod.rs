@@ -6,6 +6,7 @@ mod gather;
 mod hearing;
 mod holding;
 mod limits;
+pub mod memory;
 
 pub mod client_commands;
 pub mod commands;

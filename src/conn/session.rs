@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use super::blocked::Blocked;
 use super::fibers::Ran;
 use super::gather::Gather;
-use super::{commands, gates};
+use super::{commands, gates, memory};
 use smallvec::SmallVec;
 
 use crate::base::hash::KeyHash;
@@ -21,6 +21,7 @@ use crate::cmd::spec::{Group, Handler, Route, flag, gate};
 use crate::cmd::table::{RowRef, table};
 use crate::config::P;
 use crate::host::mail::{Address, Letter};
+use crate::host::mark;
 use crate::rt::sys::fiber::Fiber;
 use crate::shard::cell::Owner;
 use crate::shard::exec::Door;
@@ -28,7 +29,6 @@ use crate::shard::hold;
 use crate::shard::local::{Event, Local, Mailbox};
 use crate::shard::msg::Token;
 use crate::shard::plan::{Plan, ShardSet, plan};
-use crate::shard::watch::Origin;
 use crate::store::Store;
 use crate::wire::error::{unknown_command, unknown_subcommand};
 use crate::wire::parse::{Limits, Parsed, Parser, Violation};
@@ -137,6 +137,8 @@ pub struct Session {
     pub(super) blocked: Option<Blocked>,
     /// Letters that must not overtake a reply.
     pub(super) held_back: Vec<Letter>,
+    /// Clients are paused, and this one waits for that to end.
+    is_paused: bool,
     /// A command that was set aside because it takes long.
     pub(super) fiber: Option<Fiber<Ran>>,
     /// Its shard.
@@ -163,6 +165,7 @@ impl Session {
             wanted: None,
             blocked: None,
             held_back: Vec::new(),
+            is_paused: false,
             fiber: None,
             home: local.clone(),
             closing: false,
@@ -210,8 +213,10 @@ impl Session {
         }
         self.pending_hold.release(&local.shared);
         self.leave_wait(local);
+        self.set_paused(local, false);
         commands::stop_monitoring(&self.client, &local.shared.host);
         self.client.stop_tracking(&local.shared.host);
+        memory::forget(local, &self.client.info);
         local.stand_up(self.token);
     }
 
@@ -239,6 +244,9 @@ impl Session {
         } else if input.capacity() == 0 {
             input.reserve_exact(INPUT_BYTES_MIN);
         }
+        let info = &self.client.info;
+        info.query_bytes.store(input.len() as u64, Ordering::Relaxed);
+        info.query_capacity.store(input.capacity() as u64, Ordering::Relaxed);
         input
     }
 
@@ -310,7 +318,9 @@ impl Session {
                 }
                 continue;
             }
-            let stop = SCRATCH.with_borrow_mut(|scratch| self.batch(local, scratch));
+            let mut scratch = SCRATCH.take();
+            let stop = self.batch(local, &mut scratch);
+            SCRATCH.set(scratch);
             if let Some(turn) = self.stopped(local, stop) {
                 return turn;
             }
@@ -323,7 +333,7 @@ impl Session {
         let mut granted = false;
         while let Some(event) = self.mailbox.take() {
             match event {
-                Event::Rung => {}
+                Event::Rung => self.client.info.set(mark::PAUSED, false),
                 Event::Letter(letter) => self.read_letter(local, letter),
                 Event::Granted(shard) => {
                     self.pending_hold.granted(shard);
@@ -339,8 +349,17 @@ impl Session {
         !self.gather.is_open() && (granted || self.wanted.is_none())
     }
 
+    /// Who waits for a pause to end counts as blocked.
+    fn set_paused(&mut self, local: &Local, paused: bool) {
+        if paused != self.is_paused {
+            self.is_paused = paused;
+            local.counters.blocked_clients.add(if paused { 1 } else { 1u64.wrapping_neg() });
+        }
+    }
+
     /// What follows from how a batch stopped; `None`: go on at once.
     pub(super) fn stopped(&mut self, local: &Local, stop: Stop) -> Option<Turn> {
+        self.set_paused(local, matches!(stop, Stop::Paused));
         // A wish was consumed with its command; every other reason is still there when the replies are back.
         if self.gather.is_open() && !matches!(stop, Stop::Wish) {
             self.gather.send(local);
@@ -359,6 +378,7 @@ impl Session {
             Stop::Blocked => None,
             Stop::Aside => Some(Session::next_turn()),
             Stop::Paused => {
+                self.client.info.set(mark::PAUSED, true);
                 local.ring_at_tick(self.token);
                 Some(Turn::Wait)
             }
@@ -552,7 +572,6 @@ impl Session {
         let before = self.out.buf.len();
         if let Some(row) = row
             && row.spec.route == Route::Transaction
-            && self.client.multi.is_some()
         {
             self.client.discard_transaction();
             let reason = error.to_string();
@@ -609,12 +628,6 @@ impl Session {
         }
     }
 
-    /// Shows a command that ran, or will soon run elsewhere, to whoever monitors.
-    pub(super) fn feed_monitors(&self, door: &Door<'_>, row: RowRef, args: &Args<'_>) {
-        let client = &self.client;
-        door.feed_monitors(row.spec, Origin::Client(&client.info), client.caller.db, args);
-    }
-
     /// Queues a command for EXEC.
     fn queue(&mut self, round: &Round<'_>, row: RowRef, command: &Parsing, args: &Args<'_>) -> Option<Stop> {
         if row.spec.flags & flag::NO_MULTI != 0 {
@@ -651,8 +664,9 @@ impl Session {
     ) -> Option<Stop> {
         let (local, door) = (round.local, &round.door);
         if let Handler::Conn(_) = row.spec.handler {
-            // What is about the whole process follows everything before it.
-            if self.gather.is_open() && row.spec.group == Group::Server {
+            // What is about the whole process, or waits, follows everything before it.
+            let follows = row.spec.group == Group::Server || row.spec.flags & flag::BLOCKING != 0;
+            if self.gather.is_open() && follows {
                 return Some(Stop::Barrier);
             }
             // What a subscriber hears before it gives a subject up, and what it publishes for itself.

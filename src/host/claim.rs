@@ -37,17 +37,23 @@ impl Claim {
 
     /// Takes the right to serve it. `false`: somebody else has it, or it is over.
     pub fn claim(&self) -> bool {
-        self.change(Stand::Claimed)
+        self.change(Stand::Waiting, Stand::Claimed)
     }
 
     /// Ends it at once. `false`: it is claimed, or over.
     pub fn end(&self, how: Stand) -> bool {
-        self.change(how)
+        self.change(Stand::Waiting, how)
     }
 
-    /// Gives the claim back: there was nothing to serve it with.
+    /// Gives the claim back: there was nothing to serve it with. It stays over when its client has gone meanwhile.
     pub fn release(&self) {
-        self.0.store(Stand::Waiting as u8, Ordering::Release);
+        self.change(Stand::Claimed, Stand::Waiting);
+    }
+
+    /// Ends it whatever its stand, since its client is gone. `true`: somebody had claimed it, and perhaps nobody goes on
+    /// to serve those behind it.
+    pub fn abandon(&self) -> bool {
+        self.0.swap(Stand::Over as u8, Ordering::AcqRel) == Stand::Claimed as u8
     }
 
     /// Ends it; the caller has claimed it.
@@ -55,9 +61,8 @@ impl Claim {
         self.0.store(Stand::Over as u8, Ordering::Release);
     }
 
-    fn change(&self, to: Stand) -> bool {
-        let waiting = Stand::Waiting as u8;
-        self.0.compare_exchange(waiting, to as u8, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    fn change(&self, from: Stand, to: Stand) -> bool {
+        self.0.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 }
 
@@ -76,5 +81,10 @@ mod tests {
         assert!(served.claim());
         served.finish();
         assert_eq!((served.stand(), served.claim()), (Stand::Over, false));
+        let gone = Claim::default();
+        assert!(gone.claim() && gone.abandon() && !gone.abandon());
+        gone.release();
+        assert_eq!((gone.stand(), gone.claim()), (Stand::Over, false), "nobody serves who is gone");
+        assert!(!Claim::default().abandon());
     }
 }

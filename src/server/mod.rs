@@ -3,4 +3,6 @@ pub mod boot;
 #[doc(hidden)]
 pub mod in_process;
 mod listen;
+#[doc(hidden)]
+pub mod simulation;
 pub mod table;

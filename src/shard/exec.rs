@@ -88,8 +88,7 @@ impl<'a> Door<'a> {
     /// Writes an error reply and counts it.
     #[cold]
     pub fn refuse(&self, error: &Error, out: &mut Out) {
-        self.counters.error_replies.add(1);
-        *self.counters.errors.lock().entry(error.code()).or_default() += 1;
+        self.counters.count_error(error.code());
         out.error(error);
     }
 

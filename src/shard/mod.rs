@@ -32,6 +32,8 @@ pub struct Shared {
     pub bells: Vec<Arc<Doorbell>>,
     /// Rare messages: new rings, new connections, stop.
     pub controls: Vec<flume::Sender<msg::Control>>,
+    /// Messages that a ring between two shards takes.
+    pub ring_messages: usize,
     /// Process-wide facts.
     pub host: Arc<Host>,
     /// Reads of other shards' keys may be served in place (`cross-shard-fast-path`, resolved).

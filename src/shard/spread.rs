@@ -15,9 +15,9 @@ use crate::cmd::cx::{Held, WriteStores};
 use crate::cmd::table::table;
 use crate::host::hub::Hub;
 use crate::host::mail::{Letter, Mail};
-use crate::store::Store;
 use crate::store::news::{KeyEvent, class};
 use crate::store::wait::Waiter;
+use crate::store::{Now, Store};
 use crate::wire::{Key, Out};
 
 impl Door<'_> {
@@ -42,11 +42,15 @@ impl Door<'_> {
     #[cold]
     #[inline(never)]
     fn spread_news(&self, stores: &mut WriteStores<'_>) {
-        let mut reach = Reach { door: self, held: stores.reborrow(), taken: SmallVec::new() };
+        // Who is served now is served at the time that it is by now.
+        let door = self.local.door(Now::read(self.now.uses));
+        let mut reach = Reach { door: &door, held: stores.reborrow(), taken: SmallVec::new() };
+        reach.set_now(door.now);
         // Serving one may make news for others.
         while let Some((db, key)) = reach.next_ready() {
-            self.serve_at(&mut reach, db, Key::new(&key));
+            door.serve_at(&mut reach, db, Key::new(&key));
         }
+        reach.set_now(self.now);
         let mut mail = Mail::new();
         self.tell_trackers(&mut WriteStores::Many(&mut reach), &mut mail);
         let (mut events, mut classes) = (Vec::new(), 0);
@@ -65,12 +69,8 @@ impl Door<'_> {
 
     /// Serves those who wait at a key, the first first.
     fn serve_at(&self, reach: &mut Reach<'_, '_>, db: u32, key: Key<'_>) {
-        let mut stores = WriteStores::Many(reach);
-        for waiter in stores.of(key.hash).waiters(db, key) {
-            let kind = stores.shared(key.hash).kind(db, key);
-            if !waiter.may_take(kind) {
-                continue;
-            }
+        let mut from = 0;
+        while let Some((at, waiter)) = reach.store(key).next_waiter(db, key, from) {
             if !waiter.claim.claim() {
                 if waiter.is_over() {
                     continue;
@@ -81,12 +81,11 @@ impl Door<'_> {
             if !reach.take_all(&waiter) {
                 return self.local.send_letter(waiter.caller().address, Letter::Retry);
             }
-            stores = WriteStores::Many(reach);
             let mut out = Out::new(waiter.caller().protocol);
-            let letter = match self.serve(&mut stores, &waiter, &mut out) {
-                true => Letter::Served(out.buf),
-                false => Letter::Rung,
-            };
+            let is_served = self.serve(&mut WriteStores::Many(reach), &waiter, &mut out);
+            // Who is served has left the place to the next.
+            from = if is_served { at } else { at + 1 };
+            let letter = if is_served { Letter::Served(out.buf) } else { Letter::Rung };
             self.local.send_letter(waiter.caller().address, letter);
         }
     }
@@ -118,6 +117,16 @@ impl Reach<'_, '_> {
     /// The next key at which somebody waits and that has changed.
     fn next_ready(&mut self) -> Option<(u32, Box<[u8]>)> {
         (0..self.shards()).find_map(|shard| self.get_mut(shard)?.news.ready.pop_front())
+    }
+
+    /// The store of a key that is held.
+    fn store(&self, key: Key<'_>) -> &Store {
+        self.get(key.hash.shard(self.shards())).expect("it is held")
+    }
+
+    /// Sets the time of what was held from the beginning.
+    fn set_now(&mut self, now: Now) {
+        self.held.for_each(|store| store.now = now);
     }
 
     /// Takes what is missing of the shards of a waiter's keys. `false`: not all of them are free.

@@ -43,6 +43,8 @@ struct Report {
     expired: u64,
     /// and those whose new deadlines had come already.
     overdue: u64,
+    /// The change is beside the value itself.
+    is_beside: bool,
     /// The key went with its last part, and was made anew.
     remade: bool,
     /// The events that the change stands for.
@@ -101,12 +103,28 @@ impl<'a> Editor<'a> {
     pub fn changed(&mut self, parts: usize) {
         self.report.changes += parts as u64;
         self.report.is_change |= parts > 0;
+        self.report.is_beside &= parts == 0;
+    }
+
+    /// Reports so many changes of what hangs on the value, which are no changes of the value itself.
+    #[inline]
+    pub fn changed_beside(&mut self, changes: usize) {
+        let is_beside = !self.report.is_change || self.report.is_beside;
+        self.changed(changes);
+        self.report.is_beside = is_beside;
     }
 
     /// Reports a change whatever it did: commands that Redis takes for changes even when they find nothing to do.
     #[inline]
     pub fn counts_as_change(&mut self) {
         self.report.is_change = true;
+    }
+
+    /// Reports a change that is a part of another one, which counts for both.
+    #[inline]
+    pub fn counts_with_another(&mut self) {
+        self.report.is_change = true;
+        self.report.changes = 0;
     }
 
     /// Names the events that this edit's change stands for, instead of those of the command.
@@ -255,6 +273,7 @@ impl Store {
         let report = Report {
             changes: 0,
             is_change: false,
+            is_beside: false,
             expired: 0,
             overdue: 0,
             remade: false,
@@ -293,6 +312,7 @@ impl Store {
         if report.is_change {
             let command_events = std::mem::replace(&mut self.events, report.events);
             let effect = match (existed && !report.remade, exists) {
+                (true, true) if report.is_beside => Effect::Beside,
                 (true, true) => Effect::Written,
                 (true, false) => Effect::Emptied,
                 (false, _) => Effect::Made,

@@ -74,12 +74,25 @@ impl<T> Keyed<T> {
 
     /// Keeps only what `keeps` says of what is left at a key.
     pub fn retain_at(&mut self, db: u32, key: Key<'_>, keeps: impl FnMut(&T) -> bool) {
+        self.change_at(db, key, |left| left.retain(keeps));
+    }
+
+    /// Takes the first thing away that `is` means of what is left at a key.
+    pub fn take_at(&mut self, db: u32, key: Key<'_>, is: impl FnMut(&T) -> bool) {
+        self.change_at(db, key, |left| {
+            if let Some(at) = left.iter().position(is) {
+                left.remove(at);
+            }
+        });
+    }
+
+    fn change_at(&mut self, db: u32, key: Key<'_>, change: impl FnOnce(&mut Vec<T>)) {
         let bits = key.hash.bits();
         let Some(places) = self.places.get_mut(&bits) else { return };
         let Some(at) = places.iter().position(|place| place.db == db && *place.key == *key.bytes) else {
             return;
         };
-        places[at].left.retain(keeps);
+        change(&mut places[at].left);
         if places[at].left.is_empty() {
             places.swap_remove(at);
         }
@@ -132,6 +145,10 @@ mod tests {
         keyed.for_each_in(0, |key, things| seen.push((key.bytes.to_vec(), things.to_vec())));
         seen.sort();
         assert_eq!(seen, [(b"a".to_vec(), vec![2]), (b"b".to_vec(), vec![4]), (b"twin".to_vec(), vec![5])]);
+        keyed.leave(0, a, 6);
+        keyed.leave(0, a, 2);
+        keyed.take_at(0, a, |thing| *thing == 2);
+        assert_eq!(keyed.at(0, a), [6, 2]);
         keyed.retain_at(0, a, |_| false);
         keyed.retain(|thing| *thing == 5);
         assert_eq!((keyed.at(0, twin), keyed.keys(|_| true)), (&[5][..], 1));

@@ -174,10 +174,10 @@ impl Store {
     #[cold]
     #[inline(never)]
     pub(super) fn note_change(&mut self, db: u32, key: Key<'_>, effect: Effect) {
-        if self.listens & listen::WATCHES != 0 {
+        if self.listens & listen::WATCHES != 0 && effect != Effect::Beside {
             self.raise_watches(db, key, effect);
         }
-        if self.listens & listen::WAITERS != 0 && effect != Effect::Deadline {
+        if self.listens & listen::WAITERS != 0 && !matches!(effect, Effect::Deadline | Effect::Beside) {
             self.note_ready(db, key);
         }
         if self.listens & listen::READERS != 0 {
@@ -220,7 +220,7 @@ impl Store {
     fn note_effect(&mut self, db: u32, key: Key<'_>, effect: Effect) {
         let (before, own, after) = match effect {
             Effect::Made => (Some(Event::NEW), self.events, None),
-            Effect::Written => (None, self.events, None),
+            Effect::Written | Effect::Beside => (None, self.events, None),
             Effect::Emptied => (None, self.events, Some(Event::DEL)),
             Effect::Deleted => (None, &[][..], Some(Event::DEL)),
             // Whoever puts it elsewhere names both places.

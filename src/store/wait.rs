@@ -4,8 +4,6 @@
 //! exactly once; clients that wait at one key stand in the order in which they came.
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::Store;
 use super::news::listen;
 use crate::ds::object::Kind;
@@ -59,13 +57,10 @@ impl Waiter {
     }
 }
 
-/// Who waits at a key, in order. Cloned to serve them: serving changes the store.
-pub type Waiters = SmallVec<[Arc<Waiter>; 4]>;
-
 impl Store {
-    /// Puts a waiter at a key, behind the others.
+    /// Puts a waiter at a key, behind the others; once, when its command names the key several times.
     pub fn wait_at(&mut self, db: u32, key: Key<'_>, waiter: &Arc<Waiter>) {
-        if !self.waiters.at(db, key).iter().any(|other| Arc::ptr_eq(other, waiter)) {
+        if !self.waiters.at(db, key).last().is_some_and(|last| Arc::ptr_eq(last, waiter)) {
             self.waiters.leave(db, key, waiter.clone());
             self.listens |= listen::WAITERS;
         }
@@ -73,13 +68,16 @@ impl Store {
 
     /// Takes a waiter away from a key.
     pub fn leave_wait(&mut self, db: u32, key: Key<'_>, waiter: &Arc<Waiter>) {
-        self.waiters.retain_at(db, key, |other| !Arc::ptr_eq(other, waiter));
+        self.waiters.take_at(db, key, |other| Arc::ptr_eq(other, waiter));
         self.forget_waiters_if_none();
     }
 
-    /// Those who wait at a key, in order.
-    pub fn waiters(&self, db: u32, key: Key<'_>) -> Waiters {
-        self.waiters.at(db, key).iter().filter(|waiter| !waiter.is_over()).cloned().collect()
+    /// The first of those who wait at a key, from a place in their order on, who may take it as it is; and his place.
+    pub fn next_waiter(&self, db: u32, key: Key<'_>, from: usize) -> Option<(usize, Arc<Waiter>)> {
+        let kind = self.kind(db, key);
+        let waiters = self.waiters.at(db, key).iter().enumerate().skip(from);
+        let mut waiters = waiters.filter(|(_, waiter)| waiter.may_take(kind) && !waiter.is_over());
+        waiters.next().map(|(at, waiter)| (at, waiter.clone()))
     }
 
     /// Number of keys that somebody waits at; with `heeds_all` only those whose going away somebody waits for, too.
@@ -100,7 +98,7 @@ impl Store {
     }
 
     /// Somebody waits at this key: it shall be looked at when the command is done.
-    pub(super) fn note_ready(&mut self, db: u32, key: Key<'_>) {
+    pub fn note_ready(&mut self, db: u32, key: Key<'_>) {
         if !self.waiters.at(db, key).is_empty() {
             self.look_at(db, key);
         }

@@ -41,6 +41,17 @@ fn random_sequences(shards: usize) {
     }
 }
 
+/// Says which sequence it was when a test fails that gets no reply.
+struct Told(u64, Mode);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("with PERIGEE_SEED={}, {:?}", self.0, self.1);
+        }
+    }
+}
+
 /// Compares so many random sequences of those commands that `takes` takes.
 fn compare_sequences(pair: &mut Pair, shards: usize, count: u64, takes: impl Fn(&Words) -> bool) {
     let generator = Generator::new(pair);
@@ -60,6 +71,7 @@ fn compare_sequences(pair: &mut Pair, shards: usize, count: u64, takes: impl Fn(
                 commands = waiting::watched(commands, &mut rng);
             }
         }
+        let _told = Told(seed, mode);
         if let Some(found) = pair.first_difference(&commands, &questions, mode) {
             let (commands, found) = shrink::shrink(pair, commands, &questions, mode, found);
             panic!(

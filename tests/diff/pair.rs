@@ -146,7 +146,11 @@ impl Pair {
                 return Some((at, text));
             }
         }
-        let [ours, theirs] = self.events();
+        let [mut ours, mut theirs] = self.events();
+        if mode.pipelined {
+            // Commands of one pipeline on different shards run side by side.
+            [&mut ours, &mut theirs].into_iter().for_each(order_by_key);
+        }
         (ours != theirs).then(|| (commands.len() - 1, format!("events\n ours:\n{ours}theirs:\n{theirs}")))
     }
 
@@ -160,6 +164,13 @@ impl Pair {
             }
         }
     }
+}
+
+/// Puts events of the same key together, in their order.
+fn order_by_key(events: &mut String) {
+    let mut lines: Vec<&str> = events.lines().collect();
+    lines.sort_by_key(|line| line.trim_start().split_once(' ').map(|(_, key)| key));
+    *events = lines.iter().map(|line| format!("{line}\n")).collect();
 }
 
 fn send_all(client: &mut Client, commands: &[Words], pipelined: bool, whose: &str) -> Vec<(Value, Vec<u8>)> {

@@ -3,6 +3,7 @@
 mod support;
 
 mod blocking;
+mod client_memory;
 mod clients;
 mod closing;
 mod events;

@@ -68,7 +68,7 @@ fn a_refused_command_spoils_the_transaction() {
         EXEC              => *1\r\n+OK
         MULTI             => +OK
         SET a 2           => +QUEUED
-        nosuch a          => -ERR unknown command 'nosuch', with args beginning with: 'a' 
+        OBJECT nosuch a   => -ERR unknown subcommand 'nosuch'. Try OBJECT HELP.
         SET a 3           => +QUEUED
         EXEC              => -EXECABORT Transaction discarded because of previous errors.
         MULTI             => +OK
@@ -256,57 +256,57 @@ fn whatever_changes_a_watched_key_stops_exec() {
     on_all_shards(|server, client| {
         let mut other = server.client();
         for key in 0..6 {
-            let line = |text: &str| text.replace('K', &format!("w{key}"));
+            let line = |text: &str| text.replace('@', &format!("w{key}"));
             let mut stops = |before: &str, change: &str| {
                 let (before, change) = (line(before), line(change));
                 let before: Vec<&str> = before.split("; ").filter(|line| !line.is_empty()).collect();
                 !survives(client, &mut other, &before, &change.split("; ").collect::<Vec<_>>())
             };
             for (before, change) in [
-                ("", "SET K 1"),
-                ("SET K 1", "SET K 1"),
-                ("SET K 1", "DEL K"),
-                ("SET K 1", "UNLINK K x y"),
-                ("SET K 1", "EXPIRE K 100"),
-                ("SET K 1 EX 100", "PERSIST K"),
-                ("SET K 1", "EXPIRE K -1"),
-                ("SET K 1", "RENAME K other"),
-                ("SET other 1", "RENAME other K"),
-                ("SET other 1", "COPY other K"),
-                ("SET K 1", "MOVE K 1"),
-                ("RPUSH K a b", "LPOP K"),
-                ("RPUSH other a", "LMOVE other K LEFT LEFT"),
-                ("", "HSET K f v"),
-                ("SADD K a", "SINTERSTORE K none nil"),
-                ("ZADD K 1 a", "ZPOPMIN K"),
-                ("", "XADD K * f v"),
-                ("", "MSET a 1 b 2 K 3"),
-                ("", "SETBIT K 1 1"),
-                ("SET K 1", "FLUSHDB"),
-                ("SET K 1", "FLUSHALL"),
-                ("SET K 1", "SELECT 3; FLUSHALL"),
-                ("SET K 1", "SWAPDB 0 1"),
-                ("SELECT 1; SET K 1; SELECT 0", "SWAPDB 1 0"),
-                ("", "MULTI; SET K 1; EXEC"),
-                ("SET K 1", "MULTI; DEL K; SET K 1; EXEC"),
-                ("SET K 1", "GETDEL K"),
-                ("SET K 1", "GETEX K EX 100"),
+                ("", "SET @ 1"),
+                ("SET @ 1", "SET @ 1"),
+                ("SET @ 1", "DEL @"),
+                ("SET @ 1", "UNLINK @ x y"),
+                ("SET @ 1", "EXPIRE @ 100"),
+                ("SET @ 1 EX 100", "PERSIST @"),
+                ("SET @ 1", "EXPIRE @ -1"),
+                ("SET @ 1", "RENAME @ other"),
+                ("SET other 1", "RENAME other @"),
+                ("SET other 1", "COPY other @"),
+                ("SET @ 1", "MOVE @ 1"),
+                ("RPUSH @ a b", "LPOP @"),
+                ("RPUSH other a", "LMOVE other @ LEFT LEFT"),
+                ("", "HSET @ f v"),
+                ("SADD @ a", "SINTERSTORE @ none nil"),
+                ("ZADD @ 1 a", "ZPOPMIN @"),
+                ("", "XADD @ * f v"),
+                ("", "MSET a 1 b 2 @ 3"),
+                ("", "SETBIT @ 1 1"),
+                ("SET @ 1", "FLUSHDB"),
+                ("SET @ 1", "FLUSHALL"),
+                ("SET @ 1", "SELECT 3; FLUSHALL"),
+                ("SET @ 1", "SWAPDB 0 1"),
+                ("SELECT 1; SET @ 1; SELECT 0", "SWAPDB 1 0"),
+                ("", "MULTI; SET @ 1; EXEC"),
+                ("SET @ 1", "MULTI; DEL @; SET @ 1; EXEC"),
+                ("SET @ 1", "GETDEL @"),
+                ("SET @ 1", "GETEX @ EX 100"),
             ] {
                 assert!(stops(before, change), "{} after {} of w{key}", change, before);
             }
             for (before, change) in [
-                ("SET K 1", "GET K"),
-                ("", "DEL K"),
-                ("SET K 1", "SETNX K 2"),
-                ("SADD K a", "SADD K a; SREM K b; SISMEMBER K a"),
-                ("SET K 1", "TOUCH K; OBJECT ENCODING K; TYPE K"),
-                ("SET K 1", "SELECT 1; SET K 2; DEL K"),
-                ("SET K 1", "SELECT 5; FLUSHDB"),
-                ("SET K 1", "SWAPDB 2 3"),
+                ("SET @ 1", "GET @"),
+                ("", "DEL @"),
+                ("SET @ 1", "SETNX @ 2"),
+                ("SADD @ a", "SADD @ a; SREM @ b; SISMEMBER @ a"),
+                ("SET @ 1", "TOUCH @; OBJECT ENCODING @; TYPE @"),
+                ("SET @ 1", "SELECT 1; SET @ 2; DEL @"),
+                ("SET @ 1", "SELECT 5; FLUSHDB"),
+                ("SET @ 1", "SWAPDB 2 3"),
                 ("SELECT 1; SET x 1; SELECT 0", "SWAPDB 0 1"),
-                ("SET K 1", "SET other 1"),
+                ("SET @ 1", "SET other 1"),
                 ("", "FLUSHALL"),
-                ("", "SETRANGE K 0 \"\""),
+                ("", "SETRANGE @ 0 \"\""),
             ] {
                 assert!(!stops(before, change), "{} after {} of w{key}", change, before);
             }

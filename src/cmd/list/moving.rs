@@ -53,6 +53,7 @@ pub(super) fn move_element(
     cx.stands_for(popped(from));
     cx.edit(source, |editor| {
         ListMut::of(editor)?.pop(from, |_| ());
+        editor.counts_with_another();
         Ok::<_, Error>(())
     })?;
     out.bulk(&moved.text);

@@ -237,7 +237,7 @@ pub fn xsetid(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
     cx.edit(key, |editor| {
         let stream = stream::edit(editor)?.ok_or(Error::NoSuchKey)?;
         set_facts(stream, id, added, max_deleted)?;
-        editor.changed(1);
+        editor.changed_beside(1);
         Ok(())
     })?;
     out.ok();

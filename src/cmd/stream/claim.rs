@@ -15,7 +15,7 @@ pub fn xack(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         let Some(group) = group else { return Ok(0) };
         let ids = parse_all(args)?;
         let acknowledged = ids.iter().filter(|id| group.acknowledge(**id)).count();
-        editor.changed(acknowledged);
+        editor.changed_beside(acknowledged);
         Ok(acknowledged)
     })?;
     out.count(acknowledged);
@@ -237,7 +237,7 @@ pub fn xclaim(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
         if made {
             editor.stands_for(&[CREATECONSUMER]);
         }
-        editor.changed(claimed + gone + usize::from(made) + usize::from(moved_only));
+        editor.changed_beside(claimed + gone + usize::from(made) + usize::from(moved_only));
         Ok(())
     })
 }
@@ -341,7 +341,7 @@ pub fn xautoclaim(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> D
         if made {
             editor.stands_for(&[CREATECONSUMER]);
         }
-        editor.changed(claimed + gone.len() + usize::from(made));
+        editor.changed_beside(claimed + gone.len() + usize::from(made));
         Ok(())
     })
 }

@@ -63,7 +63,7 @@ pub fn create(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
             return Err(Error::line("BUSYGROUP Consumer Group name already exists".into()));
         }
         stream.groups.insert(group.into(), Group::new(last, options.entries_read));
-        editor.changed(1);
+        editor.changed_beside(1);
         Ok(())
     })?;
     out.ok();
@@ -81,7 +81,7 @@ fn with_group<T>(
         let last_id = stream.log.last_id();
         let group = stream.groups.get_mut(name).ok_or_else(|| no_such_group(key.bytes, name))?;
         let (result, changes) = change(group, last_id)?;
-        editor.changed(changes);
+        editor.changed_beside(changes);
         Ok(result)
     })
 }
@@ -108,9 +108,14 @@ pub fn destroy(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
     let (key, name) = (args.key()?, args.bytes()?);
     let removed = cx.edit(key, |editor| {
         let removed = stream::edit(editor)?.ok_or_else(no_key)?.groups.remove(name).is_some();
-        editor.changed(usize::from(removed));
+        editor.changed_beside(usize::from(removed));
         Ok(removed)
     })?;
+    if removed {
+        // Those who wait for its entries wait in vain.
+        let db = cx.caller.db;
+        cx.store(key.hash).note_ready(db, key);
+    }
     out.flag(removed);
     Ok(())
 }

@@ -231,7 +231,7 @@ impl Reader<'_> {
         if made {
             editor.stands_for(&[CREATECONSUMER]);
         }
-        editor.changed(usize::from(made) + usize::from(has_new));
+        editor.changed_beside(usize::from(made) + usize::from(has_new));
         Ok(history.is_some() || has_new)
     }
 
