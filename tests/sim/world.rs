@@ -176,7 +176,8 @@ impl World {
     fn ask_all(&mut self) -> bool {
         let World { clients, rng, .. } = self;
         let may_ask = |client: &&mut Client| !client.is_done && !client.hangs_up;
-        clients.iter_mut().filter(may_ask).fold(false, |any, client| client.ask(rng) || any)
+        // All of them ask, not only the first that can.
+        clients.iter_mut().filter(may_ask).map(|client| client.ask(rng)).filter(|asked| *asked).count() > 0
     }
 
     /// One step. `false`: there is nothing to do.
