@@ -2,5 +2,4 @@
 pub mod config;
 pub mod debug;
 pub mod memory;
-pub mod scripting;
 pub mod server;

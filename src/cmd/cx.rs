@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::spec::gate;
 use super::table::RowRef;
+use super::tracking::Tracking;
 use super::transaction::{Multi, Watched};
 use crate::base::hash::KeyHash;
 use crate::config::{P, Settings};
@@ -301,6 +302,7 @@ impl<'a> WriteCx<'a> {
         stores.for_each(|store| {
             store.now.no_touch = now.no_touch;
             store.events = events;
+            store.actor = caller.client_id;
         });
         WriteCx { stores, caller, host, counters, now, wait: None }
     }
@@ -494,6 +496,8 @@ pub struct Client {
     pub mail: Mail,
     /// What it is subscribed to.
     pub subscriptions: Subscriptions,
+    /// What it asked for with CLIENT TRACKING.
+    pub tracking: Option<Box<Tracking>>,
 }
 
 impl Client {
@@ -506,6 +510,7 @@ impl Client {
             multi: None,
             watched: None,
             subscriptions: Subscriptions::default(),
+            tracking: None,
             caller: Caller { local, client_id: info.id, ..Caller::default() },
             gates: gate::ALWAYS,
             reply_mode: ReplyMode::On,
@@ -574,6 +579,9 @@ pub struct WholeCx<'a> {
 
 /// Runs commands as parts of a whole.
 pub trait Parts {
+    /// Writes the refusal of a part, and counts it.
+    fn refuse(&self, error: &Error, out: &mut Out);
+
     /// Runs a command for `client` on stores that its keys lie in, and writes its reply.
     fn run(
         &self,

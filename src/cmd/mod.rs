@@ -9,6 +9,7 @@ pub mod generic;
 pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
+mod key_part;
 #[cfg(test)]
 pub(crate) mod laws;
 pub mod list;
@@ -19,5 +20,6 @@ pub mod spec;
 pub mod stream;
 pub mod string;
 pub mod table;
+pub mod tracking;
 pub mod transaction;
 pub mod waiting;

@@ -458,7 +458,7 @@ Monitoring {
     /// Classes of key events that are published, one letter each; empty publishes none.
     NOTIFY_KEYSPACE_EVENTS = row("notify-keyspace-events", "", Kind::Events);
     /// Keys remembered for client-side caching; 0 sets no limit.
-    TRACKING_TABLE_MAX_KEYS = int("tracking-table-max-keys", "1000000", 0, I64).later();
+    TRACKING_TABLE_MAX_KEYS = int("tracking-table-max-keys", "1000000", 0, I64);
 }
 System {
     /// Cores that the serving threads may run on, as a list such as `0-3,8`; empty for any.

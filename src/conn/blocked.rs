@@ -11,7 +11,6 @@ use crate::base::hash::KeyHash;
 use crate::cmd::cx::{Client, Wait, WriteStores};
 use crate::cmd::spec::flag;
 use crate::cmd::table::{RowRef, table};
-use crate::host::mail::Letter;
 use crate::host::queued::Queued;
 use crate::host::{Claim, Stand};
 use crate::shard::exec::Door;
@@ -19,15 +18,15 @@ use crate::shard::local::Local;
 use crate::shard::plan::ShardSet;
 use crate::shard::spread::{for_each_key, for_each_waited_key};
 use crate::store::wait::Waiter;
-use crate::wire::{Args, Error, Out, Protocol};
+use crate::wire::{Args, Error, Out};
 
 /// What the client is blocked in.
 pub(super) struct Blocked {
-    claim: Arc<Claim>,
+    pub claim: Arc<Claim>,
     /// The command, when it waits for keys.
     waiter: Option<Arc<Waiter>>,
     /// This connection has the claim and must run the command again.
-    must_retry: bool,
+    pub must_retry: bool,
     /// When the wait is over, milliseconds since the epoch; `None`: never.
     until_ms: Option<u64>,
     /// The reply when the time is up.
@@ -100,11 +99,8 @@ impl Session {
             }
             Stand::Unblocked => {
                 count_unserved(local, blocked);
-                self.end_wait(local, |_| {});
-                local.door_now().refuse(
-                    &Error::line("UNBLOCKED client unblocked via CLIENT UNBLOCK".into()),
-                    &mut self.out,
-                );
+                let error = Error::line("UNBLOCKED client unblocked via CLIENT UNBLOCK".into());
+                self.end_wait(local, |out| local.door_now().refuse(&error, out));
                 None
             }
             Stand::Waiting | Stand::Claimed | Stand::Over => Some(Turn::Blocked(blocked.until_ms)),
@@ -112,7 +108,7 @@ impl Session {
     }
 
     /// Ends the wait with a reply.
-    fn end_wait(&mut self, local: &Local, reply: impl FnOnce(&mut Out)) {
+    pub(super) fn end_wait(&mut self, local: &Local, reply: impl FnOnce(&mut Out)) {
         self.blocked = None;
         *self.client.info.wait.lock() = None;
         local.counters.blocked_clients.add(1u64.wrapping_neg());
@@ -157,28 +153,6 @@ impl Session {
             // It may have been the one to try next, and those behind it wait for that.
             let (db, shards) = (waiter.caller().db, local.shared.shards());
             for_each_waited_key(&waiter, |key| local.look(key.hash.shard(shards), db, key.bytes));
-        }
-    }
-
-    /// Takes a letter in.
-    pub(super) fn read_letter(&mut self, local: &Local, letter: Letter) {
-        match letter {
-            Letter::Push(push) => {
-                let at = self.out.buf.len();
-                self.out.buf.extend_from_slice(&push);
-                if self.client.caller.protocol == Protocol::Resp2 {
-                    self.out.buf[at] = b'*';
-                }
-            }
-            Letter::Line(line) => self.out.buf.extend_from_slice(&line),
-            Letter::Served(reply) => self.end_wait(local, |out| out.buf.extend_from_slice(&reply)),
-            Letter::Retry => {
-                if let Some(blocked) = &mut self.blocked {
-                    blocked.must_retry = true;
-                }
-            }
-            Letter::Rung => {}
-            Letter::Published(_) => unreachable!("the shard hands these out"),
         }
     }
 }

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::commands::{client_name, is_plain};
+use super::tracking;
 use crate::base::num;
 use crate::cmd::cx::{ConnCx, ReplyMode, Wish};
 use crate::cmd::docs;
@@ -19,16 +20,16 @@ const EVERYWHERE: &[&str] = &["request_policy:all_nodes", "response_policy:all_s
 const VARYING: &[&str] = &["nondeterministic_output"];
 
 /// The rows.
-pub const COMMANDS: &[Spec] =
-    &[Spec::container("client", SUBCOMMANDS).doc(C, "2.4.0", "Holds the commands about connections.")];
+pub const COMMANDS: &[Spec] = &[Spec::container("client", SUBCOMMANDS)
+    .doc(C, "2.4.0", "Holds the commands about connections.")
+    .with(flag::KEEPS_CACHING)];
 
 const SUBCOMMANDS: &[Spec] = &[
+    tracking::CACHING,
     Spec::conn("client|getname", "", getname)
         .doc(C, "2.6.9", "Returns the name of this connection.")
         .with(flag::NOSCRIPT),
-    Spec::conn("client|getredir", "", getredir)
-        .doc(C, "6.0.0", "Tells which connection gets the tracking messages of this one.")
-        .with(flag::NOSCRIPT),
+    tracking::GETREDIR,
     Spec::conn("client|help", "", help).doc(C, "5.0.0", "Tells what each subcommand does."),
     Spec::conn("client|id", "", id)
         .doc(C, "5.0.0", "Returns the number of this connection.")
@@ -72,6 +73,8 @@ const SUBCOMMANDS: &[Spec] = &[
         .doc(C, "2.6.9", "Names this connection.")
         .with(flag::NOSCRIPT)
         .tips(EVERYWHERE),
+    tracking::TRACKING,
+    tracking::TRACKINGINFO,
     Spec::conn("client|unblock", "client-id [TIMEOUT|ERROR]", unblock)
         .doc(C, "5.0.0", "Ends the wait of another connection in a blocking command.")
         .cost("O(log N) where N is the number of connections.")
@@ -132,12 +135,6 @@ fn setinfo(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     Ok(())
 }
 
-/// Nothing is tracked, so nothing is redirected.
-fn getredir(_: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
-    out.int(-1);
-    Ok(())
-}
-
 /// One client as CLIENT LIST shows it, without a line end. Fields of what this server lacks hold what Redis shows
 /// for a client that does not use it.
 fn line(info: &ClientInfo, now_ms: u64) -> String {
@@ -151,7 +148,7 @@ fn line(info: &ClientInfo, now_ms: u64) -> String {
     format!(
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} \
          qbuf={query} qbuf-free={} argv-mem=0 multi-mem=0 rbs={output} rbp={output} obl={output} oll=0 omem={output} \
-         tot-mem={} events=r cmd={command} user=default redir=-1 resp={} lib-name={} lib-ver={} io-thread={}",
+         tot-mem={} events=r cmd={command} user=default redir={} resp={} lib-name={} lib-ver={} io-thread={}",
         info.id,
         info.addr,
         info.laddr,
@@ -168,6 +165,7 @@ fn line(info: &ClientInfo, now_ms: u64) -> String {
         info.watched.load(Ordering::Relaxed),
         capacity.saturating_sub(query),
         capacity + output + size_of::<ClientInfo>() as u64,
+        info.redirect.load(Ordering::Relaxed),
         info.resp.load(Ordering::Relaxed),
         lib.0,
         lib.1,

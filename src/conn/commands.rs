@@ -47,7 +47,7 @@ fn monitor(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     // Whoever monitors already gets no answer.
     if !client.info.has(mark::MONITOR) {
         client.info.set(mark::MONITOR, true);
-        client.gates |= gate::LISTENER;
+        client.note_listening();
         watch::start_monitoring(cx.host, client.caller.address);
         out.ok();
     }
@@ -206,6 +206,7 @@ pub(super) fn client_name(arg: &[u8]) -> Result<String, Error> {
 
 fn quit(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     cx.client.wish = Wish::Close;
+    cx.client.info.set(mark::CLOSES, true);
     out.ok();
     Ok(())
 }
@@ -218,8 +219,9 @@ fn reset(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     client.set_protocol(Protocol::Resp2);
     client.set_reply_mode(ReplyMode::On);
     client.set_no_touch(false);
-    client.gates &= !gate::LISTENER;
     stop_monitoring(client, cx.host);
+    client.stop_tracking(cx.host);
+    client.note_listening();
     client.info.set(mark::NO_EVICT, false);
     // The library's name stays: it is still the same library.
     client.info.name.lock().clear();

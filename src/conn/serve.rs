@@ -61,12 +61,11 @@ async fn write(writer: rt::WriteHalf, bytes: Vec<u8>, _under_way: Writing<'_>) -
     writer.write_all(bytes).await
 }
 
-/// Waits for the write or the read under way, for the mailbox where there is something to wait for, or for the time to
-/// be up.
+/// Waits for the write or the read under way, for the mailbox, or for the time to be up.
 async fn next_event(
     mut reading: Pin<&mut Option<impl Future<Output = ReadDone>>>,
     mut writing: Pin<&mut Option<impl Future<Output = Written>>>,
-    mailbox: Option<&Mailbox>,
+    mailbox: &Mailbox,
     mut alarm: Pin<&mut Option<impl Future<Output = ()>>>,
 ) -> Event {
     poll_fn(|cx| {
@@ -85,10 +84,8 @@ async fn next_event(
         {
             return Poll::Ready(Event::Mail);
         }
-        match mailbox {
-            Some(mailbox) if mailbox.poll(cx.waker()) => Poll::Ready(Event::Mail),
-            _ => Poll::Pending,
-        }
+        // Letters may come to anybody: others may redirect theirs.
+        if mailbox.poll(cx.waker()) { Poll::Ready(Event::Mail) } else { Poll::Pending }
     })
     .await
 }
@@ -182,10 +179,8 @@ async fn exchange(
         {
             reading.set(Some(rt::ReadHalf::read(reader, session.lend_input())));
         }
-        let waits = matches!(turn, Turn::Wait | Turn::Blocked(_)) || overrun.is_timed();
-        let mailbox = (waits || session.listens()).then(|| session.mailbox());
         alarm.set(alarm_for(&turn));
-        let event = next_event(reading.as_mut(), writing.as_mut(), mailbox, alarm.as_mut()).await;
+        let event = next_event(reading.as_mut(), writing.as_mut(), session.mailbox(), alarm.as_mut()).await;
         match event {
             Event::Written(half, result, buf) => {
                 writing.set(None);

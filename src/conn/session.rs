@@ -13,14 +13,12 @@ use super::blocked::Blocked;
 use super::fibers::Ran;
 use super::gather::Gather;
 use super::{commands, gates};
-use smallvec::SmallVec;
-
 use crate::base::hash::KeyHash;
-use crate::cmd::cx::{Client, Met, ReadStores, Wish, WriteStores};
+use crate::cmd::cx::{Client, Wish, WriteStores};
 use crate::cmd::spec::{Group, Handler, Route, flag, gate};
 use crate::cmd::table::{RowRef, table};
 use crate::config::P;
-use crate::host::mail::Address;
+use crate::host::mail::{Address, Letter};
 use crate::rt::sys::fiber::Fiber;
 use crate::shard::cell::Owner;
 use crate::shard::exec::Door;
@@ -137,6 +135,8 @@ pub struct Session {
     pub(super) blocked: Option<Blocked>,
     /// Clients are paused, and this one waits for that to end.
     is_paused: bool,
+    /// Letters that must not overtake a reply.
+    pub(super) held_back: Vec<Letter>,
     /// A command that was set aside because it takes long.
     pub(super) fiber: Option<Fiber<Ran>>,
     /// Its shard.
@@ -163,6 +163,7 @@ impl Session {
             wanted: None,
             blocked: None,
             is_paused: false,
+            held_back: Vec::new(),
             fiber: None,
             home: local.clone(),
             closing: false,
@@ -212,6 +213,7 @@ impl Session {
         self.leave_wait(local);
         self.set_paused(local, false);
         commands::stop_monitoring(&self.client, &local.shared.host);
+        self.client.stop_tracking(&local.shared.host);
         local.stand_up(self.token);
     }
 
@@ -601,6 +603,9 @@ impl Session {
         }
         self.client.info.last_command.store(row.id, Ordering::Relaxed);
         let silent = gates::is_silent(row, &self.client);
+        if command.row.is_some_and(|row| row.spec.flags & flag::KEEPS_CACHING != 0) {
+            self.client.keep_caching();
+        }
         let stop = self.dispatch(round, row, command, args, silent);
         if matches!(stop, None | Some(Stop::Wish | Stop::Blocked)) {
             self.feed_monitors(&round.door, row, args);
@@ -632,10 +637,14 @@ impl Session {
         self.after_slow(before)
     }
 
-    /// Moves the reply mode on and drops the reply when nobody wants it.
+    /// Moves the reply mode on and drops the reply when nobody wants it; then comes what the client hears behind it.
     pub(super) fn after_slow(&mut self, before: usize) -> Option<Stop> {
         if self.client.gates & gate::REPLY_MODE != 0 && gates::after(&mut self.client) {
             self.out.buf.truncate(before);
+        }
+        if self.client.gates & gate::TRACKING != 0 || !self.held_back.is_empty() {
+            self.client.use_caching_up();
+            self.hear_behind_reply();
         }
         None
     }
@@ -668,11 +677,9 @@ impl Session {
             if hears {
                 self.hear();
             }
-            if row.spec.group == Group::Server {
-                // The commands behind a CONFIG SET in the batch run under the new settings.
-                local.heed_settings(&mut round.store);
-                round.door.now = round.store.now;
-            }
+            // The commands behind a CONFIG SET in the batch run under the new settings.
+            local.heed_settings(&mut round.store);
+            round.door.now = round.store.now;
             return (self.client.wish != Wish::None).then_some(Stop::Wish);
         }
         if let Handler::Whole(_) = row.spec.handler {
@@ -708,60 +715,6 @@ impl Session {
             }
         }
         None
-    }
-
-    /// Serves a read of another shard's keys in place. `false`: it must be posted.
-    fn read_in_place(&mut self, round: &Round<'_>, shard: usize, row: RowRef, args: &Args<'_>) -> bool {
-        let (local, door) = (round.local, &round.door);
-        if !matches!(row.spec.handler, Handler::Read(_)) || !local.in_place() || self.gather.pending(shard) {
-            return false;
-        }
-        let Some(store) = local.shared.cells[shard].read() else { return false };
-        let before = self.out.buf.len();
-        let mut look = args.clone();
-        let (met, wait) =
-            door.read(row, ReadStores::One(&store), &self.client.caller, &mut look, &mut self.out);
-        if met != Met::Nothing || wait.is_some() {
-            // Something must be cleared away, or left: not by a reader.
-            self.out.buf.truncate(before);
-            return false;
-        }
-        local.counters.in_place_reads.add(1);
-        true
-    }
-
-    /// Serves a read over several shards in place, all of them latched at once. `false`: they must be held.
-    fn read_several_in_place(
-        &mut self,
-        round: &Round<'_>,
-        set: &ShardSet,
-        row: RowRef,
-        args: &Args<'_>,
-    ) -> bool {
-        let (local, door) = (round.local, &round.door);
-        if !matches!(row.spec.handler, Handler::Read(_)) || !local.in_place() {
-            return false;
-        }
-        let mut guards = SmallVec::<[_; 8]>::new();
-        for shard in set.iter().map(|s| usize::from(*s)).filter(|s| *s != local.id) {
-            let Some(guard) = local.shared.cells[shard].read() else { return false };
-            guards.push((shard, guard));
-        }
-        let mut stores: SmallVec<[Option<&Store>; 8]> = SmallVec::from_elem(None, local.shared.shards());
-        stores[local.id] = Some(&*round.store);
-        for (shard, guard) in &guards {
-            stores[*shard] = Some(guard);
-        }
-        let before = self.out.buf.len();
-        let mut look = args.clone();
-        let (met, wait) =
-            door.read(row, ReadStores::Many(&stores), &self.client.caller, &mut look, &mut self.out);
-        if met != Met::Nothing || wait.is_some() {
-            self.out.buf.truncate(before);
-            return false;
-        }
-        local.counters.in_place_reads.add(guards.len() as u64);
-        true
     }
 
     /// Puts the array form of an inline line in its place.

@@ -100,7 +100,9 @@ pub struct ClientInfo {
     pub queued: AtomicI64,
     /// Keys that it watches.
     pub watched: AtomicU32,
-    /// Bits of [`mark`]; only its own thread changes them.
+    /// Who hears of changes of keys that it tracks: 0: it does itself; -1: it tracks none.
+    pub redirect: AtomicI64,
+    /// Bits of [`mark`].
     pub marks: AtomicU32,
     /// It shall be closed.
     pub killed: AtomicBool,
@@ -136,6 +138,7 @@ impl ClientInfo {
             subscriptions: Default::default(),
             queued: AtomicI64::new(-1),
             watched: AtomicU32::new(0),
+            redirect: AtomicI64::new(-1),
             marks: AtomicU32::new(0),
             killed: AtomicBool::new(false),
             address: Mutex::default(),

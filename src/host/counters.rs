@@ -107,7 +107,7 @@ macro_rules! counters {
 
             /// CONFIG RESETSTAT.
             pub fn reset(&self) {
-                $(if !matches!(stringify!($name), "dirty" | "clients" | "blocked_clients") { self.$name.set(0); })*
+                $(if !matches!(stringify!($name), "dirty" | "clients" | "blocked_clients" | "tracked_keys" | "tracked_reads") { self.$name.set(0); })*
                 self.commands.iter().for_each(CommandCounters::reset);
                 self.errors.lock().clear();
             }
@@ -154,6 +154,10 @@ counters! {
     holds,
     /// Clients blocked in a command, now.
     blocked_clients,
+    /// Keys that some client keeps, now.
+    tracked_keys,
+    /// Clients that keep them, each counted for every key, now.
+    tracked_reads,
     /// Holds that had to wait for an owner.
     hold_waits,
     /// Read system calls or completions.

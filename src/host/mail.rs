@@ -39,6 +39,15 @@ pub enum Letter {
     Retry,
     /// Look again: the wait may be over.
     Rung,
+    /// The client shall forget what it keeps of these keys.
+    Forget {
+        /// An array of keys, in the encoding of replies; `None`: all keys.
+        keys: Option<Arc<[u8]>>,
+        /// It is another client that keeps them, and has them redirected.
+        for_other: bool,
+    },
+    /// What the client wants to have redirected reaches nobody: the client with this number is gone.
+    RedirectBroken(u64),
 }
 
 /// Letters that a command left behind, to be sent when it is done.

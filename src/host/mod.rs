@@ -15,6 +15,7 @@ pub mod mail;
 pub mod queued;
 pub mod running;
 pub mod slow_log;
+pub mod tracking;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -38,6 +39,7 @@ use crate::config::{P, Settings};
 use crate::rt::sys::cycles;
 use mail::Address;
 use slow_log::SlowLog;
+use tracking::Trackers;
 
 /// Server-wide gate bits (see `cmd::spec::gate`).
 pub type Gates = AtomicU32;
@@ -53,6 +55,8 @@ pub struct Host {
     pub clients: Clients,
     /// Who listens to what.
     pub hub: Hub,
+    /// Who keeps what it has read.
+    pub trackers: Trackers,
     /// Where large things are freed; stores hold it too.
     pub lazy_free: Arc<LazyFree>,
     /// Server-wide gate bits.
@@ -117,6 +121,7 @@ impl Host {
             counters: (0..facts.shards).map(|_| Arc::new(Counters::new(facts.commands))).collect(),
             clients: Clients::default(),
             hub: Hub::default(),
+            trackers: Trackers::default(),
             lazy_free: Arc::default(),
             gates: AtomicU32::new(0),
             pause_until_ms: AtomicU64::new(0),
@@ -159,6 +164,11 @@ impl Host {
         self.settings.store(Arc::new(next));
         self.settings_version.fetch_add(1, Ordering::Release);
         Ok(())
+    }
+
+    /// Has every shard look again at what it takes over with the settings.
+    pub fn renew_settings(&self) {
+        self.settings_version.fetch_add(1, Ordering::Release);
     }
 
     /// Cycles of the time stamp counter in a microsecond, measured since the start.

@@ -26,8 +26,10 @@ pub struct Running {
 /// Why a script cannot be ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unkillable {
-    /// None runs, or one of the other kind only.
+    /// None runs.
     NotRunning,
+    /// One of the other kind runs.
+    OtherKind,
     /// It has written.
     HasWritten,
 }
@@ -48,14 +50,13 @@ impl Scripts {
     /// Why it cannot.
     pub fn kill(&self, is_function: bool) -> Result<(), Unkillable> {
         match &mut *self.0.lock() {
-            Some(running) if running.is_function == is_function => {
-                if running.has_written {
-                    return Err(Unkillable::HasWritten);
-                }
+            None => Err(Unkillable::NotRunning),
+            Some(running) if running.has_written => Err(Unkillable::HasWritten),
+            Some(running) if running.is_function != is_function => Err(Unkillable::OtherKind),
+            Some(running) => {
                 running.is_killed = true;
                 Ok(())
             }
-            _ => Err(Unkillable::NotRunning),
         }
     }
 

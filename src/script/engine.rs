@@ -14,6 +14,7 @@ use super::Bridge;
 use super::answer::{self, Answer};
 use super::flags::{self, Flags};
 use super::host::{Shared, sha1_hex};
+use super::lent::BRIDGE;
 use super::libraries::{Function, Libraries, Library};
 use super::load::{self, Loading};
 use super::raise;
@@ -219,9 +220,15 @@ impl Engine {
     /// other shards does so once.
     ///
     /// # Errors
-    /// When its first line is refused, it cannot be compiled, it ends with an error or registers nothing.
-    pub fn library(&self, code: &[u8]) -> Result<Library, Error> {
+    /// When its first line is refused, or by `check_name` its name, when it cannot be compiled, ends with an error or
+    /// registers nothing.
+    pub fn library(
+        &self,
+        code: &[u8],
+        check_name: impl FnOnce(&str) -> Result<(), Error>,
+    ) -> Result<Library, Error> {
         let load::Head { name, code_at } = load::head(code)?;
+        check_name(&name)?;
         let (vm, registered) = self.load(&code[code_at..], true)?;
         // The functions were kept to be found out about; to call them they are loaded like anywhere else.
         registered.iter().for_each(|(_, number)| vm.release(*number));
@@ -311,27 +318,21 @@ impl Engine {
 
 /// Running.
 impl Engine {
-    /// Runs a script or function: appends exactly one reply to `out`. The bridge comes back when it has ended.
+    /// Runs a script or function: appends exactly one reply to `out`.
     pub fn run<'a>(
         &self,
         ready: &Ready,
         keys: impl Iterator<Item = &'a [u8]>,
         args: impl Iterator<Item = &'a [u8]>,
-        mut bridge: Box<dyn Bridge>,
+        bridge: &mut (dyn Bridge + '_),
         out: &mut Out,
-    ) -> Box<dyn Bridge> {
+    ) {
         if self.running.replace(true) {
             out.error(&Error::err("another script is running"));
-            return bridge;
+            return;
         }
         self.shared.protocol.set(Protocol::Resp2);
-        self.shared.bridge.replace(Some(bridge));
-        let ended = ready.vm.call(ready.number, keys, args);
-        // It was put there above, and is only borrowed by what has come back.
-        let Some(back) = self.shared.bridge.take() else {
-            unreachable!("a bridge stays until its script ends")
-        };
-        bridge = back;
+        let ended = BRIDGE.set(&mut *bridge, || ready.vm.call(ready.number, keys, args));
         let mut failed = |line: &[u8], counted| bridge.failed(line, counted);
         let mut answer = Answer::new(ready.vm.keys(), out, self.shared.protocol.get(), &mut failed);
         match &ended {
@@ -342,7 +343,6 @@ impl Engine {
         drop(ended);
         ready.vm.after_run();
         self.running.set(false);
-        bridge
     }
 }
 

@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use mlua::{Error, Lua, MultiValue, Table, Value};
 use sha1::{Digest, Sha1};
 
+use super::lent::BRIDGE;
 use super::load::Loading;
 use super::raise::{self, raise};
 use super::random::Random;
@@ -22,8 +23,6 @@ const KEPT_BYTES_MAX: usize = 64 * 1024;
 /// What the functions of an engine share.
 #[derive(Default)]
 pub struct Shared {
-    /// Of the script that runs.
-    pub bridge: RefCell<Option<Box<dyn Bridge>>>,
     /// Of the library that is being loaded.
     pub loading: RefCell<Option<Loading>>,
     /// The protocol that the script chose for replies to it.
@@ -86,8 +85,10 @@ fn nobody() -> Error {
 impl Shared {
     /// Lets the bridge work.
     fn with_bridge<R>(&self, work: impl FnOnce(&mut dyn Bridge) -> R) -> mlua::Result<R> {
-        let mut bridge = self.bridge.try_borrow_mut().map_err(|_| nobody())?;
-        Ok(work(bridge.as_deref_mut().ok_or_else(nobody)?))
+        if !BRIDGE.is_set() {
+            return Err(nobody());
+        }
+        Ok(BRIDGE.with(|bridge| work(bridge)))
     }
 
     fn with_words<R>(

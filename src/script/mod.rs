@@ -5,9 +5,13 @@
 //! accepted, the others compile when they first need it. Must stay true: a script sees what a script of Redis 8.0
 //! sees (globals, texts of errors, conversions), and can change nothing that outlives it but the data.
 pub mod answer;
+pub mod bridge;
+pub mod commands;
 pub mod engine;
 pub mod flags;
+pub mod functions;
 pub mod host;
+mod lent;
 pub mod lib;
 pub mod libraries;
 pub mod load;

@@ -6,6 +6,7 @@
 //! call for all others. The place is in the traceback that the error carries.
 use std::fmt;
 
+use super::lib::guard;
 use mlua::{Error, Lua, Table, Value};
 
 /// An error of a function of `redis`: `{err = text}` for who catches it.
@@ -59,6 +60,11 @@ fn table(lua: &Lua, raised: &Raised) -> mlua::Result<Table> {
 pub fn seen(lua: &Lua, value: Value) -> mlua::Result<Value> {
     let Value::Error(error) = value else { return Ok(value) };
     let (cause, place) = unwrap(&error);
+    if let Error::ExternalError(inner) = cause
+        && let Some(raised) = inner.downcast_ref::<guard::Raised>()
+    {
+        return lua.create_string(raised.text()).map(Value::String);
+    }
     if let Some(raised) = cause.downcast_ref::<Raised>() {
         return Ok(Value::Table(table(lua, raised)?));
     }

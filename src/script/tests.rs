@@ -84,7 +84,7 @@ impl House {
     fn run(&self, ready: &Ready, keys: &[&[u8]], args: &[&[u8]], protocol: Protocol) -> String {
         let mut out = Out::new(protocol);
         let (keys, args) = (keys.iter().copied(), args.iter().copied());
-        drop(self.engine.run(ready, keys, args, Box::new(self.fake.clone()), &mut out));
+        self.engine.run(ready, keys, args, &mut self.fake.clone(), &mut out);
         String::from_utf8_lossy(&out.buf).into_owned()
     }
 
@@ -107,7 +107,7 @@ impl House {
     }
 
     fn load(&self, code: &str) -> Result<(), String> {
-        let library = self.engine.library(code.as_bytes()).map_err(|e| e.to_string())?;
+        let library = self.engine.library(code.as_bytes(), |_| Ok(())).map_err(|e| e.to_string())?;
         self.libraries.insert(library, false).map_err(|e| e.to_string())
     }
 
@@ -591,11 +591,11 @@ fn speed() {
         let ready = house.engine.script(&house.scripts, body.as_bytes(), true).unwrap();
         let began = crate::base::clock::instant();
         let rounds = 200_000;
-        let mut bridge: Box<dyn Bridge> = Box::new(house.fake.clone());
+        let mut bridge = house.fake.clone();
         for _ in 0..rounds {
             out.buf.clear();
             let keys = [&b"key"[..]].into_iter().take(keys);
-            bridge = house.engine.run(&ready, keys, std::iter::empty(), bridge, &mut out);
+            house.engine.run(&ready, keys, std::iter::empty(), &mut bridge, &mut out);
         }
         println!("{name}: {} ns", began.elapsed().as_nanos() / rounds);
     }

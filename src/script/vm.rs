@@ -10,6 +10,7 @@ use mlua::{
 
 use super::answer::Keys;
 use super::host::{self, Shared};
+use super::lib;
 use super::raise::{self, raise};
 
 const PRELUDE: &str = include_str!("prelude.lua");
@@ -187,7 +188,9 @@ impl Vm {
 
 /// The tables of the libraries that are not Lua's own, by the names of their globals.
 fn open_libraries(lua: &Lua) -> mlua::Result<Table> {
-    lua.create_table()
+    let tables = lua.create_table()?;
+    lib::open_all(lua, &tables)?;
+    Ok(tables)
 }
 
 /// Sets the hook: every so many instructions; for a script that must end at each line, so that it cannot catch the

@@ -300,9 +300,10 @@ async fn chores(local: Rc<Local>) {
         loop {
             let Some(mut store) = local.enter() else { break };
             let start = clock::instant();
-            let more = store.expire_step();
+            let door = local.door(store.now);
+            let more = store.expire_step() | door.limit_tracked(&mut store);
             store.sweep_listeners();
-            local.door(store.now).spread_one(&mut store);
+            door.spread_one(&mut store);
             drop(store);
             local.shared.host.note_latency("expire-cycle", start.elapsed().as_millis() as u64);
             if !more {

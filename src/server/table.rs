@@ -1,6 +1,6 @@
 //! All rows of all families.
 use crate::cmd::spec::Spec;
-use crate::{admin, cmd, conn, obs, pubsub};
+use crate::{admin, cmd, conn, obs, pubsub, script};
 
 use crate::cmd::table::{Table, install};
 
@@ -20,6 +20,8 @@ pub fn families() -> Vec<&'static [Spec]> {
         cmd::transaction::COMMANDS,
         cmd::waiting::COMMANDS,
         pubsub::COMMANDS,
+        script::commands::COMMANDS,
+        script::functions::COMMANDS,
         conn::commands::COMMANDS,
         conn::client_commands::COMMANDS,
         obs::command::COMMANDS,
@@ -27,7 +29,6 @@ pub fn families() -> Vec<&'static [Spec]> {
         obs::latency::COMMANDS,
         obs::slow_log::COMMANDS,
         admin::server::COMMANDS,
-        admin::scripting::COMMANDS,
         admin::config::COMMANDS,
         admin::memory::COMMANDS,
         admin::debug::COMMANDS,

@@ -6,7 +6,7 @@ use super::watch::Origin;
 use crate::cmd::cx::{
     Caller, Client, ConnCx, Held, Met, Parts, ReadCx, ReadStores, Wait, WholeCx, Wish, WriteCx, WriteStores,
 };
-use crate::cmd::spec::{Done, Group, Handler};
+use crate::cmd::spec::{Done, Handler};
 use crate::cmd::table::RowRef;
 use crate::host::{Counters, Host};
 use crate::rt::sys::cycles;
@@ -196,14 +196,17 @@ impl<'a> Door<'a> {
         args: &mut Args<'_>,
         out: &mut Out,
     ) -> Option<Box<Wait>> {
-        if matches!(row.spec.handler, Handler::Write(_)) {
-            return self.write(row, WriteStores::One(store), caller, args, out);
-        }
-        let (met, wait) = self.read(row, ReadStores::One(store), caller, args, out);
-        match met {
-            Met::Nothing => {}
-            Met::Walked => store.expire_walked(caller.db),
-            _ => for_keys(row, args, |at, key| see_to(store, caller.db, key, met, args, at)),
+        let wait = if matches!(row.spec.handler, Handler::Write(_)) {
+            self.write(row, WriteStores::One(store), caller, args, out)
+        } else {
+            let (met, wait) = self.read(row, ReadStores::One(store), caller, args, out);
+            if met != Met::Nothing {
+                see_to_all(row, WriteStores::One(store), caller, args, met);
+            }
+            wait
+        };
+        if caller.tracks {
+            self.track(row, WriteStores::One(store), caller, args);
         }
         wait
     }
@@ -218,18 +221,18 @@ impl<'a> Door<'a> {
         args: &mut Args<'_>,
         out: &mut Out,
     ) -> Option<Box<Wait>> {
-        if matches!(row.spec.handler, Handler::Write(_)) {
-            return self.write(row, WriteStores::Many(held), caller, args, out);
-        }
-        let shared: Vec<Option<&Store>> = (0..held.shards()).map(|shard| held.get(shard)).collect();
-        let (met, wait) = self.read(row, ReadStores::Many(&shared), caller, args, out);
-        let mut stores = WriteStores::Many(held);
-        match met {
-            Met::Nothing => {}
-            Met::Walked => stores.for_each(|store| store.expire_walked(caller.db)),
-            _ => for_keys(row, args, |at, key| {
-                see_to(stores.of(key.hash), caller.db, key, met, args, at);
-            }),
+        let wait = if matches!(row.spec.handler, Handler::Write(_)) {
+            self.write(row, WriteStores::Many(held), caller, args, out)
+        } else {
+            let shared: Vec<Option<&Store>> = (0..held.shards()).map(|shard| held.get(shard)).collect();
+            let (met, wait) = self.read(row, ReadStores::Many(&shared), caller, args, out);
+            if met != Met::Nothing {
+                see_to_all(row, WriteStores::Many(held), caller, args, met);
+            }
+            wait
+        };
+        if caller.tracks {
+            self.track(row, WriteStores::Many(held), caller, args);
         }
         wait
     }
@@ -296,6 +299,10 @@ impl<'a> Door<'a> {
 }
 
 impl Parts for Door<'_> {
+    fn refuse(&self, error: &Error, out: &mut Out) {
+        Door::refuse(self, error, out);
+    }
+
     fn run(
         &self,
         row: RowRef,
@@ -308,9 +315,7 @@ impl Parts for Door<'_> {
             Handler::Conn(_) => {
                 self.conn(row, client, args, out);
                 out.protocol = client.caller.protocol;
-                if row.spec.group == Group::Server {
-                    stores.for_each(|store| self.local.heed_settings(store));
-                }
+                stores.for_each(|store| self.local.heed_settings(store));
             }
             Handler::Whole(_) => self.part_whole(row, client, stores, args, out),
             _ => {
@@ -322,9 +327,20 @@ impl Parts for Door<'_> {
     }
 }
 
+/// Sees to what a read met.
+#[cold]
+fn see_to_all(row: RowRef, mut stores: WriteStores<'_>, caller: &Caller, args: &Args<'_>, met: Met) {
+    stores.for_each(|store| store.actor = caller.client_id);
+    match met {
+        Met::Nothing => {}
+        Met::Walked => stores.for_each(|store| store.expire_walked(caller.db)),
+        _ => for_keys(row, args, |at, key| see_to(stores.of(key.hash), caller.db, key, met, args, at)),
+    }
+}
+
 /// Hands the keys of a command to `f`, with the indexes of their arguments.
 #[cold]
-fn for_keys(row: RowRef, args: &Args<'_>, mut f: impl FnMut(usize, Key<'_>)) {
+pub(super) fn for_keys(row: RowRef, args: &Args<'_>, mut f: impl FnMut(usize, Key<'_>)) {
     row.spec.for_each_key(args.count(), |at| args.get(at), |index| f(index, Key::new(args.get(index))));
 }
 

@@ -71,6 +71,16 @@ impl Mailbox {
         self.events.borrow_mut().pop_front()
     }
 
+    /// Takes the next letter, ahead of what else is there.
+    pub fn take_letter(&self) -> Option<Letter> {
+        let mut events = self.events.borrow_mut();
+        let at = events.iter().position(|event| matches!(event, Event::Letter(_)))?;
+        match events.remove(at) {
+            Some(Event::Letter(letter)) => Some(letter),
+            _ => None,
+        }
+    }
+
     /// Moves the pushes to the end of `out`.
     pub fn take_pushes(&self, out: &mut Vec<u8>) {
         let mut pushes = self.pushes.borrow_mut();

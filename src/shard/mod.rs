@@ -10,6 +10,7 @@ pub mod msg;
 pub mod plan;
 pub mod spread;
 mod sync;
+mod track;
 pub mod watch;
 
 use std::sync::Arc;

@@ -51,6 +51,8 @@ impl Door<'_> {
             door.serve_at(&mut reach, db, Key::new(&key));
         }
         reach.set_now(self.now);
+        let mut mail = Mail::new();
+        self.tell_trackers(&mut WriteStores::Many(&mut reach), &mut mail);
         let (mut events, mut classes) = (Vec::new(), 0);
         WriteStores::Many(&mut reach).for_each(|store| {
             store.has_news = false;
@@ -59,7 +61,6 @@ impl Door<'_> {
         });
         // A command over several shards noted its events here and there.
         events.sort_by_key(|event| event.number);
-        let mut mail = Mail::new();
         for event in &events {
             publish(&self.host.hub, classes, event, &mut mail);
         }

@@ -34,6 +34,7 @@ pub struct Editor<'a> {
 }
 
 /// What an edit did, as far as the store must be told.
+#[derive(Default)]
 struct Report {
     /// Changed parts.
     changes: u64,
@@ -270,15 +271,7 @@ impl Store {
             None => Place::Made(None),
         };
         let settings = &self.settings;
-        let report = Report {
-            changes: 0,
-            is_change: false,
-            is_beside: false,
-            expired: 0,
-            overdue: 0,
-            remade: false,
-            events: self.events,
-        };
+        let report = Report { events: self.events, ..Report::default() };
         let existed = matches!(place, Place::Table(_));
         let mut editor = Editor { place, key, now, settings, report, replaced: None };
         let result = edit(&mut editor);

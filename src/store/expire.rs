@@ -33,6 +33,7 @@ impl Store {
         if !self.active_expiry {
             return false;
         }
+        self.actor = 0;
         let (count, first) = (self.dbs.len(), self.expiry.next_db);
         for offset in 0..count {
             let index = (first + offset) % count;

@@ -8,6 +8,7 @@ mod expire;
 mod keyed;
 pub mod news;
 mod now;
+mod track;
 pub mod wait;
 pub mod watch;
 
@@ -16,8 +17,9 @@ use std::sync::Arc;
 use db::Db;
 pub use expire::PARTS_STEP;
 use keyed::Keyed;
-use news::{Event, News};
+use news::{Event, News, listen};
 pub use now::{Now, Uses};
+use track::Tracked;
 use wait::Waiter;
 use watch::Watch;
 
@@ -38,8 +40,8 @@ pub enum Effect {
     Made,
     /// The value was replaced or edited.
     Written,
-    /// What hangs on the value, as groups do on a stream, was changed: who watches the key, or waits for it, does not
-    /// hear of that.
+    /// What hangs on the value, as groups do on a stream, was changed: who watches the key, waits for it or has read it
+    /// does not hear of that.
     Beside,
     /// The key was deleted by a command.
     Deleted,
@@ -74,12 +76,15 @@ pub struct Store {
     pub listens: u32,
     /// The events that a change by the running command stands for, in their order.
     pub events: &'static [Event],
+    /// Whose command runs: the client's number; 0: nobody's.
+    pub actor: u64,
     /// There is something in `news`.
     pub has_news: bool,
     /// What others shall hear when the running command is done.
     pub news: News,
     watches: Keyed<Watch>,
     waiters: Keyed<Arc<Waiter>>,
+    tracked: Tracked,
     expiry: expire::Progress,
 }
 
@@ -97,10 +102,12 @@ impl Store {
             lazy_free: None,
             listens: 0,
             events: &[],
+            actor: 0,
             has_news: false,
             news: News::default(),
             watches: Keyed::default(),
             waiters: Keyed::default(),
+            tracked: Tracked::default(),
             expiry: expire::Progress::default(),
         };
         store.heed_events();
@@ -114,6 +121,10 @@ impl Store {
         self.settings = host.settings();
         self.now.uses = Uses::under(&self.settings);
         self.heed_events();
+        self.listens &= !listen::BROADCASTS;
+        if host.trackers.broadcasts() {
+            self.listens |= listen::BROADCASTS;
+        }
     }
 
     /// Number of databases.
@@ -167,6 +178,7 @@ impl Store {
         if self.listens != 0 {
             self.note_flush(index);
         }
+        self.note_all_stale();
         let Some(db) = self.dbs[index as usize].take() else { return 0 };
         let keys = db.table.len();
         self.counters.dirty.add(keys as u64);

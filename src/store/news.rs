@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 
 use super::db::Found;
+use super::track::Readers;
 use super::{Effect, Store};
 use crate::config::{P, Settings};
 use crate::wire::Key;
@@ -18,6 +19,10 @@ pub mod listen {
     pub const WATCHES: u32 = 2;
     /// Somebody waits for keys.
     pub const WAITERS: u32 = 4;
+    /// Some clients keep keys that they have read.
+    pub const READERS: u32 = 8;
+    /// Some clients want to hear of all keys with some prefixes.
+    pub const BROADCASTS: u32 = 16;
     /// They tell of reads that find nothing, too.
     pub const MISSES: u32 = 1 << 16;
 }
@@ -88,7 +93,7 @@ impl Event {
 }
 
 thread_local! {
-    /// The number of this thread's next event.
+    /// The number of this thread's next news.
     static NEXT_NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -105,6 +110,35 @@ pub struct KeyEvent {
     pub key: Box<[u8]>,
 }
 
+/// The number of this thread's next news.
+pub(super) fn next_number() -> u64 {
+    let number = NEXT_NUMBER.get();
+    NEXT_NUMBER.set(number + 1);
+    number
+}
+
+/// A key that some clients have read and that has changed.
+#[derive(Debug)]
+pub struct Stale {
+    /// Ascends among the news of one thread.
+    pub number: u64,
+    /// The key.
+    pub key: Box<[u8]>,
+    /// The numbers of these clients.
+    pub readers: Readers,
+    /// Whose command changed it: the client's number; 0: nobody's.
+    pub by: u64,
+}
+
+/// A key that has changed.
+#[derive(Debug)]
+pub struct Changed {
+    /// The key.
+    pub key: Box<[u8]>,
+    /// Whose command changed it: the client's number; 0: nobody's.
+    pub by: u64,
+}
+
 /// What a store has to tell.
 #[derive(Debug, Default)]
 pub struct News {
@@ -114,6 +148,12 @@ pub struct News {
     pub events: Vec<KeyEvent>,
     /// Keys that somebody waits at and that have changed, by database.
     pub ready: VecDeque<(u32, Box<[u8]>)>,
+    /// For clients that have read these keys.
+    pub stale: Vec<Stale>,
+    /// For clients that want to hear of keys by their prefixes, in the order of the changes.
+    pub changed: Vec<Changed>,
+    /// For clients that track keys: all of them are gone.
+    pub all_stale: bool,
 }
 
 impl Store {
@@ -134,14 +174,28 @@ impl Store {
     #[cold]
     #[inline(never)]
     pub(super) fn note_change(&mut self, db: u32, key: Key<'_>, effect: Effect) {
-        if self.listens & listen::WATCHES != 0 && effect != Effect::Beside {
-            self.raise_watches(db, key, effect);
-        }
-        if self.listens & listen::WAITERS != 0 && !matches!(effect, Effect::Deadline | Effect::Beside) {
-            self.note_ready(db, key);
+        if effect != Effect::Beside {
+            self.note_new_value(db, key, effect);
         }
         if self.listens & listen::EVENTS != 0 {
             self.note_effect(db, key, effect);
+        }
+    }
+
+    /// Notes a change of the value, of its deadline, or of whether there is one.
+    fn note_new_value(&mut self, db: u32, key: Key<'_>, effect: Effect) {
+        if self.listens & listen::WATCHES != 0 {
+            self.raise_watches(db, key, effect);
+        }
+        if self.listens & listen::WAITERS != 0 && effect != Effect::Deadline {
+            self.note_ready(db, key);
+        }
+        if self.listens & listen::READERS != 0 {
+            self.note_readers(key);
+        }
+        if self.listens & listen::BROADCASTS != 0 {
+            let on_its_own = matches!(effect, Effect::Expired | Effect::PartsExpired);
+            self.note_broadcast(key, if on_its_own { 0 } else { self.actor });
         }
     }
 
@@ -201,8 +255,7 @@ impl Store {
     pub fn note_event(&mut self, db: u32, key: Key<'_>, event: Event) {
         if self.listens & listen::EVENTS != 0 && self.news.classes & event.class != 0 {
             self.has_news = true;
-            let number = NEXT_NUMBER.get();
-            NEXT_NUMBER.set(number + 1);
+            let number = next_number();
             self.news.events.push(KeyEvent { number, db, event, key: key.bytes.into() });
         }
     }

@@ -20,6 +20,8 @@ pub struct Mode {
 
 /// Both servers with one connection each.
 pub struct Pair {
+    /// Number of ours.
+    shards: usize,
     /// Owns the processes.
     servers: [Server; 2],
     /// Ours, then the reference.
@@ -67,7 +69,7 @@ impl Pair {
         let version = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
         let speaks_resp3 = !clients[0].run("HELLO 2").is_error();
         clients[1].run("HELLO 2");
-        Some(Pair { servers: [ours, theirs], clients, version, speaks_resp3, listeners: None })
+        Some(Pair { shards, servers: [ours, theirs], clients, version, speaks_resp3, listeners: None })
     }
 
     /// From now on, keyspace events are compared, too. Keys whose time has come are deleted by those alone who meet
@@ -86,18 +88,23 @@ impl Pair {
         self.listeners = Some([hearing(&self.servers[0]), hearing(&self.servers[1])]);
     }
 
-    /// The events of both since the last call, one a line.
-    pub fn events(&mut self) -> [String; 2] {
+    /// The events of both since the last call, one a line. Those of several shards reach the listener in any order.
+    fn events(&mut self) -> [String; 2] {
         let Some(listeners) = &mut self.listeners else { return Default::default() };
-        let mut events = [String::new(), String::new()];
-        for (listener, events) in listeners.iter_mut().zip(&mut events) {
+        listeners.each_mut().map(|listener| {
             // Before its own command is run, a listener hears what happened before that.
             listener.send_words(&["PING"]);
+            let mut events = Vec::new();
             while let [_, _, channel, key] = listener.read().items().as_slice() {
-                events.push_str(&format!("  {} {}\n", channel.string(), show(key.text())));
+                let channel = channel.string();
+                let (db, event) = channel.split_once("__:").expect("a channel of events");
+                events.push((db.to_string(), show(key.text()), event.to_string()));
             }
-        }
-        events
+            if self.shards > 1 {
+                events.sort();
+            }
+            events.iter().map(|(db, key, event)| format!("  {db} {event} {key}\n")).collect()
+        })
     }
 
     /// Runs a command on both and returns both replies.

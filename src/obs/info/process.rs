@@ -65,7 +65,7 @@ pub(super) fn clients(cx: &ReadCx<'_>, text: &mut Text) {
     text.field("client_recent_max_input_buffer", largest(|info| info.query_capacity.load(Ordering::Relaxed)));
     text.field("client_recent_max_output_buffer", largest(|info| info.output_bytes.load(Ordering::Relaxed)));
     text.field("blocked_clients", cx.host.sum(|c| &c.blocked_clients));
-    text.zeros(&["tracking_clients"]);
+    text.field("tracking_clients", cx.host.trackers.len());
     text.field("pubsub_clients", all.iter().filter(|info| info.is_subscriber()).count());
     let watching = all.iter().filter(|info| info.watched.load(Ordering::Relaxed) > 0);
     text.field("watching_clients", watching.count());

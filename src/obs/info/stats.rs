@@ -46,11 +46,11 @@ pub(super) fn stats(cx: &ReadCx<'_>, text: &mut Text) {
         "active_defrag_key_misses",
         "total_active_defrag_time",
         "current_active_defrag_time",
-        "tracking_total_keys",
-        "tracking_total_items",
-        "tracking_total_prefixes",
-        "unexpected_error_replies",
     ]);
+    text.field("tracking_total_keys", host.sum(|c| &c.tracked_keys));
+    text.field("tracking_total_items", host.sum(|c| &c.tracked_reads));
+    text.field("tracking_total_prefixes", host.trackers.prefixes());
+    text.field("unexpected_error_replies", 0);
     text.field("total_error_replies", host.sum(|c| &c.error_replies));
     text.field("dump_payload_sanitizations", 0);
     text.field("total_reads_processed", host.sum(|c| &c.reads));
