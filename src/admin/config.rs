@@ -112,6 +112,7 @@ fn resetstat(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     for shard in &cx.host.counters {
         shard.reset();
     }
+    cx.host.lazy_free.reset();
     out.ok();
     Ok(())
 }

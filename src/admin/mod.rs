@@ -1,4 +1,4 @@
-//! Commands of administrators. Floor 5.
+//! Commands of administrators. Floor 7.
 pub mod config;
 pub mod debug;
 pub mod memory;

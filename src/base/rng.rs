@@ -81,6 +81,12 @@ thread_local! {
     static OF_THREAD: RefCell<Rng> = RefCell::new(Rng::from_entropy());
 }
 
+/// Lets the calling thread's generator begin anew with a seed. For simulations.
+#[doc(hidden)]
+pub fn seed_thread(seed: u64) {
+    OF_THREAD.set(Rng::seeded(seed));
+}
+
 /// [`Rng::below`] of a generator that belongs to the calling thread.
 pub fn below(n: u64) -> u64 {
     OF_THREAD.with_borrow_mut(|rng| rng.below(n))
@@ -169,6 +175,15 @@ mod tests {
         let draw = || [below(u64::MAX), below(u64::MAX)];
         let other = std::thread::spawn(draw).join().unwrap();
         assert!(draw() != draw() && draw() != other);
+    }
+
+    #[test]
+    fn a_thread_repeats_what_it_was_seeded_with() {
+        let draw = || {
+            seed_thread(5);
+            [next_u64(), below(1000)]
+        };
+        assert_eq!(std::thread::spawn(draw).join().unwrap(), draw());
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! The commands: a row each, and their handlers, family by family. Floor 3.
+//! The commands: a row each, and their handlers, family by family. Floor 4.
 pub mod bitmap;
 pub mod cx;
 pub mod docs;

@@ -30,6 +30,9 @@ pub enum Handler {
     Container,
 }
 
+/// Key spec flags of a whole call.
+pub type KeyUse = fn(&[&[u8]]) -> &'static str;
+
 /// Where a command runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route {
@@ -284,6 +287,8 @@ pub struct Spec {
     pub arity: i32,
     /// The keyspace event that its changes stand for.
     pub event: Option<Event>,
+    /// How a call uses its keys, where the options of the call say that: flags as in [`KeyPart`].
+    pub key_use: Option<KeyUse>,
     /// Which arguments are secrets, by their index: neither MONITOR nor SLOWLOG shows them.
     pub secrets: Option<fn(&Args<'_>, usize) -> bool>,
 }
@@ -308,6 +313,7 @@ impl Spec {
             arity: arity_of(syntax, base),
             event: None,
             secrets: None,
+            key_use: None,
         }
     }
 
@@ -408,6 +414,11 @@ impl Spec {
     /// Some arguments are secrets.
     pub const fn secrets(self, is_secret: fn(&Args<'_>, usize) -> bool) -> Spec {
         Spec { secrets: Some(is_secret), ..self }
+    }
+
+    /// The options of a call say how it uses its keys.
+    pub const fn key_use(self, key_use: KeyUse) -> Spec {
+        Spec { key_use: Some(key_use), ..self }
     }
 
     /// The arguments as administrators may see them.

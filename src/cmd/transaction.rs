@@ -61,12 +61,19 @@ pub struct Watched {
     changed: Changed,
     /// The keys, by database.
     keys: Vec<(u32, Box<[u8]>, KeyHash)>,
+    /// Bytes of the keys.
+    key_bytes: usize,
 }
 
 impl Watched {
     /// Hashes of the keys.
     pub fn hashes(&self) -> impl Iterator<Item = KeyHash> {
         self.keys.iter().map(|(_, _, hash)| *hash)
+    }
+
+    /// Bytes that they cost.
+    pub fn bytes(&self) -> usize {
+        self.keys.capacity() * size_of::<(u32, Box<[u8]>, KeyHash)>() + self.key_bytes
     }
 
     /// Number of keys.
@@ -96,10 +103,11 @@ impl Client {
 
     /// Lets others know what it has queued and what it watches.
     fn show_transaction(&self) {
-        let queued = self.multi.as_ref().map_or(-1, |multi| multi.queued.commands.len() as i64);
-        self.info.queued.store(queued, Ordering::Relaxed);
+        let (info, queued) = (&self.info, self.multi.as_ref().map(|multi| &multi.queued));
+        info.queued.store(queued.map_or(-1, |queued| queued.commands.len() as i64), Ordering::Relaxed);
+        info.queued_bytes.store(queued.map_or(0, |queued| queued.capacity() as u64), Ordering::Relaxed);
         let watched = self.watched.as_ref().map_or(0, |watched| watched.len() as u32);
-        self.info.watched.store(watched, Ordering::Relaxed);
+        info.watched.store(watched, Ordering::Relaxed);
     }
 
     /// Notes that a command was refused before it ran: EXEC will refuse, too.
@@ -157,6 +165,7 @@ fn watch(cx: &mut WholeCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         }
         cx.stores.of(key.hash).watch(db, key, &watched.changed);
         watched.keys.push((db, key.bytes.into(), key.hash));
+        watched.key_bytes += key.bytes.len();
     }
     cx.client.show_transaction();
     out.ok();

@@ -157,7 +157,7 @@ Clients {
     /// Bytes of the longest single argument of a request.
     PROTO_MAX_BULK_LEN = memory("proto-max-bulk-len", "512mb", MB, SIZE);
     /// Bytes that all clients' buffers together may use, or a percentage of `maxmemory`; 0 sets no limit.
-    MAXMEMORY_CLIENTS = row("maxmemory-clients", "0", Kind::MemoryOrPercent).later();
+    MAXMEMORY_CLIENTS = row("maxmemory-clients", "0", Kind::MemoryOrPercent);
 }
 Memory {
     /// Bytes of memory at which keys are evicted or writes refused; 0 sets no limit.

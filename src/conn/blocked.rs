@@ -20,6 +20,8 @@ use crate::shard::spread::{for_each_key, for_each_waited_key};
 use crate::store::wait::Waiter;
 use crate::wire::{Args, Error, Out};
 
+const ONE_LESS: u64 = 1u64.wrapping_neg();
+
 /// What the client is blocked in.
 pub(super) struct Blocked {
     pub claim: Arc<Claim>,
@@ -48,8 +50,17 @@ impl Blocked {
     ) -> Blocked {
         let claim = waiter.as_ref().map_or_else(Arc::default, |waiter| waiter.claim.clone());
         *client.info.wait.lock() = Some(claim.clone());
-        local.counters.blocked_clients.add(1);
-        Blocked { claim, waiter, must_retry: false, until_ms, reply }
+        let blocked = Blocked { claim, waiter, must_retry: false, until_ms, reply };
+        blocked.count(local, 1);
+        blocked
+    }
+
+    /// One more, or (one less than none) one less is blocked.
+    fn count(&self, local: &Local, by: u64) {
+        local.counters.blocked_clients.add(by);
+        if self.until_ms.is_some() {
+            local.counters.timed_waits.add(by);
+        }
     }
 }
 
@@ -109,9 +120,10 @@ impl Session {
 
     /// Ends the wait with a reply.
     pub(super) fn end_wait(&mut self, local: &Local, reply: impl FnOnce(&mut Out)) {
-        self.blocked = None;
+        if let Some(blocked) = self.blocked.take() {
+            blocked.count(local, ONE_LESS);
+        }
         *self.client.info.wait.lock() = None;
-        local.counters.blocked_clients.add(1u64.wrapping_neg());
         let before = self.out.buf.len();
         reply(&mut self.out);
         self.after_slow(before);
@@ -148,7 +160,7 @@ impl Session {
     /// The connection ends: so does its wait, and those behind it have their turn.
     pub(super) fn leave_wait(&mut self, local: &Local) {
         let Some(blocked) = self.blocked.take() else { return };
-        local.counters.blocked_clients.add(1u64.wrapping_neg());
+        blocked.count(local, ONE_LESS);
         if let (true, Some(waiter)) = (blocked.claim.abandon(), blocked.waiter) {
             // It may have been the one to try next, and those behind it wait for that.
             let (db, shards) = (waiter.caller().db, local.shared.shards());

@@ -17,6 +17,8 @@ use crate::wire::{Args, Error, Out};
 const ADMIN: u32 = flag::ADMIN | flag::NOSCRIPT;
 const OF_CLIENTS: &str = "O(N) where N is the number of connections.";
 const EVERYWHERE: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
+/// The part of the replies that wait which Redis shows as lying in a buffer of fixed size.
+const REPLY_BUFFER_BYTES: u64 = 16 * 1024;
 const VARYING: &[&str] = &["nondeterministic_output"];
 
 /// The rows.
@@ -137,18 +139,22 @@ fn setinfo(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
 
 /// One client as CLIENT LIST shows it, without a line end. Fields of what this server lacks hold what Redis shows
 /// for a client that does not use it.
-fn line(info: &ClientInfo, now_ms: u64) -> String {
+pub(super) fn line(info: &ClientInfo, now_ms: u64) -> String {
     let load = |field: &std::sync::atomic::AtomicU64| field.load(Ordering::Relaxed);
     let seconds_since = |ms: u64| now_ms.saturating_sub(ms) / 1000;
     let (query, capacity, output) =
         (load(&info.query_bytes), load(&info.query_capacity), load(&info.output_bytes));
+    // What Redis keeps in a buffer of fixed size, and what beyond that.
+    let (in_buffer, beyond) = (output.min(REPLY_BUFFER_BYTES), output.saturating_sub(REPLY_BUFFER_BYTES));
+    let reply_capacity = load(&info.reply_capacity);
     let last = info.last_command.load(Ordering::Relaxed);
     let command = if last == u32::MAX { "NULL" } else { table().row(last).spec.name };
     let lib = info.lib.lock();
     format!(
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} \
-         qbuf={query} qbuf-free={} argv-mem=0 multi-mem=0 rbs={output} rbp={output} obl={output} oll=0 omem={output} \
-         tot-mem={} events=r cmd={command} user=default redir={} resp={} lib-name={} lib-ver={} io-thread={}",
+         qbuf={query} qbuf-free={} argv-mem=0 multi-mem={} rbs={reply_capacity} rbp={reply_capacity} \
+         obl={in_buffer} oll={} omem={beyond} tot-mem={} events={} cmd={command} user=default redir={} resp={} \
+         lib-name={} lib-ver={} io-thread={}",
         info.id,
         info.addr,
         info.laddr,
@@ -164,7 +170,10 @@ fn line(info: &ClientInfo, now_ms: u64) -> String {
         info.queued.load(Ordering::Relaxed),
         info.watched.load(Ordering::Relaxed),
         capacity.saturating_sub(query),
-        capacity + output + size_of::<ClientInfo>() as u64,
+        load(&info.queued_bytes),
+        beyond.div_ceil(REPLY_BUFFER_BYTES),
+        info.memory.get(),
+        if output > 0 { "rw" } else { "r" },
         info.redirect.load(Ordering::Relaxed),
         info.resp.load(Ordering::Relaxed),
         lib.0,
@@ -177,7 +186,8 @@ fn flags(info: &ClientInfo) -> String {
     let is = |bit: u32| match bit {
         mark::PUBSUB => info.is_subscriber(),
         mark::MULTI => info.queued.load(Ordering::Relaxed) >= 0,
-        mark::BLOCKED => info.wait.lock().is_some(),
+        mark::BLOCKED => info.wait.lock().is_some() || info.has(mark::PAUSED),
+        mark::KILLED => info.killed.load(Ordering::Relaxed),
         bit => info.has(bit),
     };
     let text: String = mark::LETTERS.iter().filter(|(bit, _)| is(*bit)).map(|(_, letter)| *letter).collect();

@@ -81,7 +81,7 @@ impl Session {
         self.client = client;
         let before = self.out.buf.len();
         self.out.buf.extend_from_slice(&out.buf);
-        self.out.protocol = self.client.caller.protocol;
+        self.follow_client();
         self.after_slow(before);
         (self.client.wish != Wish::None).then_some(Stop::Wish)
     }
@@ -143,7 +143,7 @@ impl Session {
                 if row.spec.flags & flag::ALLOW_BUSY != 0 && matches!(row.spec.handler, Handler::Conn(_)) =>
             {
                 door.conn(row, &mut self.client, args, &mut self.out);
-                self.out.protocol = self.client.caller.protocol;
+                self.follow_client();
                 self.after_slow(before);
             }
             Ok(row) => drop(self.reject(&door, Some(row), &local.shared.host.scripts.busy())),

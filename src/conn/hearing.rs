@@ -13,6 +13,28 @@ use crate::wire::{Out, Protocol};
 const CHANNEL: &[u8] = b"__redis__:invalidate";
 
 impl Session {
+    /// Takes what was published for this connection.
+    #[inline]
+    pub fn hear(&mut self) {
+        self.mailbox.take_pushes(&mut self.out.buf);
+    }
+
+    /// Whether nothing has come but messages for the client, which [`Session::hear`] takes.
+    #[inline]
+    pub fn only_hears(&self) -> bool {
+        !self.mailbox.has_events()
+    }
+
+    /// After a command that may have changed the client: speaks as it wants, and hears what it published for itself.
+    #[inline]
+    pub(super) fn follow_client(&mut self) {
+        self.out.protocol = self.client.caller.protocol;
+        self.mailbox.set_protocol(self.out.protocol);
+        if self.listens() && self.client.gates & gate::REPLY_MODE == 0 {
+            self.hear();
+        }
+    }
+
     /// Takes a letter in.
     pub(super) fn read_letter(&mut self, local: &Local, letter: Letter) {
         match letter {

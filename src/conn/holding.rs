@@ -8,14 +8,22 @@ use crate::base::hash::KeyHash;
 use crate::cmd::cx::{Wish, WriteStores};
 use crate::cmd::spec::Handler;
 use crate::cmd::table::{RowRef, table};
+use crate::shard::exec::Door;
 use crate::shard::hold::{self, Stores};
 use crate::shard::local::Local;
 use crate::shard::plan::{ShardSet, plan_whole};
+use crate::shard::watch::Origin;
 use crate::store::{Now, Uses};
 use crate::wire::Args;
 use crate::wire::parse::{Limits, Parsed};
 
 impl Session {
+    /// Shows a command that ran, or will soon run elsewhere, to whoever monitors.
+    pub(super) fn feed_monitors(&self, door: &Door<'_>, row: RowRef, args: &Args<'_>) {
+        let client = &self.client;
+        door.feed_monitors(row.spec, Origin::Client(&client.info), client.caller.db, args);
+    }
+
     /// Brings a command that needs the connection and data at once to where it runs.
     pub(super) fn dispatch_whole(
         &mut self,
@@ -37,8 +45,8 @@ impl Session {
         }
         let stores = WriteStores::One(&mut round.store);
         round.door.whole(row, &mut self.client, stores, args, &mut self.out);
-        // Its parts may have changed settings and the protocol.
-        self.out.protocol = self.client.caller.protocol;
+        // Its parts may have changed settings and the client.
+        self.follow_client();
         round.door.now = round.store.now;
         (self.client.wish != Wish::None).then_some(Stop::Wish)
     }
@@ -84,7 +92,7 @@ impl Session {
         let before = self.out.buf.len();
         if let Handler::Whole(_) = row.spec.handler {
             door.whole(row, &mut self.client, WriteStores::Many(&mut stores), args, &mut self.out);
-            self.out.protocol = self.client.caller.protocol;
+            self.follow_client();
         } else if let Some(wait) = door.on_many(row, &mut stores, &self.client.caller, args, &mut self.out) {
             self.feed_monitors(&door, row, args);
             self.begin_wait(&door, WriteStores::Many(&mut stores), row, args, *wait);

@@ -1,7 +1,7 @@
-//! Reads of other shards' keys in place.
+//! Reads of other shards' keys that this thread serves itself, in place, without a message.
 //!
-//! Must stay true: a read that met something which must be cleared away, or that waits, has done nothing: it runs again
-//! where that may be done.
+//! Must stay true: what must be cleared away or left at a key is not a reader's business; then the command goes the
+//! other way, and nothing of its reply stays.
 use smallvec::SmallVec;
 
 use super::session::{Round, Session};
@@ -16,7 +16,7 @@ use crate::wire::Args;
 impl Session {
     /// Whether a command is a read that may be served by a thread that shares the data. Not one that is entered there.
     #[inline]
-    fn may_read_in_place(&self, row: RowRef, local: &Local) -> bool {
+    pub(super) fn may_read_in_place(&self, row: RowRef, local: &Local) -> bool {
         matches!(row.spec.handler, Handler::Read(_)) && local.in_place() && !self.client.caller.tracks
     }
 

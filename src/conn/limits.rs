@@ -5,16 +5,18 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use super::client_commands::line;
 use super::session::Session;
 use crate::base::clock;
 use crate::config::{OutputLimit, P};
 use crate::host::ClientInfo;
+use crate::rt::log::{self, Level};
 use crate::shard::local::Local;
 
 /// Less output than this is over no limit that makes sense, and reading settings costs.
 const OUTPUT_BYTES_FREE: u64 = 16 * 1024;
 /// So is less input than this.
-const INPUT_BYTES_FREE: usize = 1 << 20;
+const INPUT_BYTES_FREE: u64 = 1 << 20;
 
 /// Since when a client's output has been over the soft limit of its class.
 #[derive(Debug, Default)]
@@ -43,7 +45,9 @@ impl Overrun {
         if info.killed.load(Ordering::Relaxed) {
             return true;
         }
-        let few = waiting_bytes < OUTPUT_BYTES_FREE && session.input_bytes() < INPUT_BYTES_FREE;
+        // What is queued since MULTI was asked for, too.
+        let input_bytes = session.input_bytes() as u64 + info.queued_bytes.load(Ordering::Relaxed);
+        let few = waiting_bytes < OUTPUT_BYTES_FREE && input_bytes < INPUT_BYTES_FREE;
         if few && self.since.is_none() {
             return false;
         }
@@ -56,12 +60,19 @@ impl Overrun {
         let class = if info.is_subscriber() { SUBSCRIBERS } else { NORMAL };
         if self.output_is_over(&settings.output_limits()[class], waiting_bytes, clock::instant()) {
             local.counters.output_limit_closed.add(1);
+            say(info, "its output passed its limit");
             return true;
         }
         if self.is_timed() {
             session.ring_at_tick(local);
         }
-        session.input_bytes() as u64 > settings.memory(P::CLIENT_QUERY_BUFFER_LIMIT)
+        let input_bytes = session.input_bytes() as u64 + info.queued_bytes.load(Ordering::Relaxed);
+        if input_bytes > settings.memory(P::CLIENT_QUERY_BUFFER_LIMIT) {
+            local.counters.query_limit_closed.add(1);
+            say(info, "its requests passed client-query-buffer-limit");
+            return true;
+        }
+        false
     }
 
     /// Over the hard limit, or over the soft one for longer than it may be.
@@ -76,6 +87,11 @@ impl Overrun {
         let since = *self.since.get_or_insert(now);
         now.duration_since(since).as_secs() as i64 > limit.soft_seconds
     }
+}
+
+/// Tells why a client is closed.
+fn say(info: &ClientInfo, why: &str) {
+    log::line(Level::Warning, &format!("Closing client: {why}: {}", line(info, clock::wall_ms())));
 }
 
 /// Places of the classes among the limits.

@@ -1,4 +1,4 @@
-//! Connections: a state machine without I/O, and the loop that feeds it. Floor 6.
+//! Connections: a state machine without I/O, and the loop that feeds it. Floor 8.
 mod blocked;
 mod fibers;
 mod gates;
@@ -7,6 +7,7 @@ mod hearing;
 mod holding;
 mod in_place;
 mod limits;
+pub mod memory;
 
 pub mod client_commands;
 pub mod commands;

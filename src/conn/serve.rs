@@ -9,9 +9,11 @@ use std::os::fd::AsRawFd;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use super::limits::Overrun;
+use super::memory;
 use super::session::{Session, Turn};
 use crate::base::clock;
 use crate::cmd::cx::Client;
@@ -103,6 +105,7 @@ fn write_at_once(fd: i32, session: &mut Session, local: &Local, info: &ClientInf
     } else {
         session.out.buf.drain(..bytes);
     }
+    info.output_bytes.store(session.out.buf.len() as u64, Ordering::Relaxed);
     true
 }
 
@@ -179,6 +182,8 @@ async fn exchange(
         {
             reading.set(Some(rt::ReadHalf::read(reader, session.lend_input())));
         }
+        // Now that the buffers are as large as they stay.
+        memory::account(session, writing_bytes, local, info);
         alarm.set(alarm_for(&turn));
         let event = next_event(reading.as_mut(), writing.as_mut(), session.mailbox(), alarm.as_mut()).await;
         match event {

@@ -12,13 +12,15 @@ use std::sync::atomic::Ordering;
 use super::blocked::Blocked;
 use super::fibers::Ran;
 use super::gather::Gather;
-use super::{commands, gates};
+use super::{commands, gates, memory};
+
 use crate::base::hash::KeyHash;
 use crate::cmd::cx::{Client, Wish, WriteStores};
 use crate::cmd::spec::{Group, Handler, Route, flag, gate};
 use crate::cmd::table::{RowRef, table};
 use crate::config::P;
 use crate::host::mail::{Address, Letter};
+use crate::host::mark;
 use crate::rt::sys::fiber::Fiber;
 use crate::shard::cell::Owner;
 use crate::shard::exec::Door;
@@ -26,7 +28,6 @@ use crate::shard::hold;
 use crate::shard::local::{Event, Local, Mailbox};
 use crate::shard::msg::Token;
 use crate::shard::plan::{Plan, ShardSet, plan};
-use crate::shard::watch::Origin;
 use crate::store::Store;
 use crate::wire::error::{unknown_command, unknown_subcommand};
 use crate::wire::parse::{Limits, Parsed, Parser, Violation};
@@ -133,10 +134,10 @@ pub struct Session {
     pub(super) wanted: Option<ShardSet>,
     /// The command that the client is blocked in.
     pub(super) blocked: Option<Blocked>,
-    /// Clients are paused, and this one waits for that to end.
-    is_paused: bool,
     /// Letters that must not overtake a reply.
     pub(super) held_back: Vec<Letter>,
+    /// Clients are paused, and this one waits for that to end.
+    is_paused: bool,
     /// A command that was set aside because it takes long.
     pub(super) fiber: Option<Fiber<Ran>>,
     /// Its shard.
@@ -162,8 +163,8 @@ impl Session {
             pending_hold: hold::Pending::default(),
             wanted: None,
             blocked: None,
-            is_paused: false,
             held_back: Vec::new(),
+            is_paused: false,
             fiber: None,
             home: local.clone(),
             closing: false,
@@ -174,18 +175,6 @@ impl Session {
     #[inline]
     pub fn listens(&self) -> bool {
         self.client.gates & (gate::LISTENER | gate::SUBSCRIBED) != 0
-    }
-
-    /// Takes what was published for this connection.
-    #[inline]
-    pub fn hear(&mut self) {
-        self.mailbox.take_pushes(&mut self.out.buf);
-    }
-
-    /// Whether nothing has come but messages for the client, which [`Session::hear`] takes.
-    #[inline]
-    pub fn only_hears(&self) -> bool {
-        !self.mailbox.has_events()
     }
 
     /// Has the mailbox ring at the next tick.
@@ -214,6 +203,7 @@ impl Session {
         self.set_paused(local, false);
         commands::stop_monitoring(&self.client, &local.shared.host);
         self.client.stop_tracking(&local.shared.host);
+        memory::forget(local, &self.client.info);
         local.stand_up(self.token);
     }
 
@@ -235,12 +225,15 @@ impl Session {
         if input.is_empty() && input.capacity() > INPUT_BYTES_STEADY {
             input = Vec::with_capacity(INPUT_BYTES_KEEP);
         }
-        if input.capacity() - input.len() < input.capacity() / 2 {
+        if input.capacity() - input.len() < (input.capacity() / 2).min(INPUT_BYTES_STEADY) {
             // Doubling: what was received backs what is reserved.
             input.reserve_exact((input.capacity()).max(INPUT_BYTES_MIN));
         } else if input.capacity() == 0 {
             input.reserve_exact(INPUT_BYTES_MIN);
         }
+        let info = &self.client.info;
+        info.query_bytes.store(input.len() as u64, Ordering::Relaxed);
+        info.query_capacity.store(input.capacity() as u64, Ordering::Relaxed);
         input
     }
 
@@ -312,7 +305,9 @@ impl Session {
                 }
                 continue;
             }
-            let stop = SCRATCH.with_borrow_mut(|scratch| self.batch(local, scratch));
+            let mut scratch = SCRATCH.take();
+            let stop = self.batch(local, &mut scratch);
+            SCRATCH.set(scratch);
             if let Some(turn) = self.stopped(local, stop) {
                 return turn;
             }
@@ -325,7 +320,7 @@ impl Session {
         let mut granted = false;
         while let Some(event) = self.mailbox.take() {
             match event {
-                Event::Rung => {}
+                Event::Rung => self.client.info.set(mark::PAUSED, false),
                 Event::Letter(letter) => self.read_letter(local, letter),
                 Event::Granted(shard) => {
                     self.pending_hold.granted(shard);
@@ -370,6 +365,7 @@ impl Session {
             Stop::Blocked => None,
             Stop::Aside => Some(Session::next_turn()),
             Stop::Paused => {
+                self.client.info.set(mark::PAUSED, true);
                 local.ring_at_tick(self.token);
                 Some(Turn::Wait)
             }
@@ -619,12 +615,6 @@ impl Session {
         }
     }
 
-    /// Shows a command that ran, or will soon run elsewhere, to whoever monitors.
-    pub(super) fn feed_monitors(&self, door: &Door<'_>, row: RowRef, args: &Args<'_>) {
-        let client = &self.client;
-        door.feed_monitors(row.spec, Origin::Client(&client.info), client.caller.db, args);
-    }
-
     /// Queues a command for EXEC.
     fn queue(&mut self, round: &Round<'_>, row: RowRef, command: &Parsing, args: &Args<'_>) -> Option<Stop> {
         if row.spec.flags & flag::NO_MULTI != 0 {
@@ -666,20 +656,16 @@ impl Session {
             if self.gather.is_open() && follows {
                 return Some(Stop::Barrier);
             }
-            // What a subscriber hears before it gives a subject up, and what it publishes for itself.
-            let hears = row.spec.flags & flag::PUBSUB != 0 && !silent && self.listens();
-            if hears {
+            if !silent && self.listens() {
+                // What came before it gives a subject up, or changes the protocol.
                 self.hear();
             }
             door.conn(row, &mut self.client, args, &mut self.out);
-            self.out.protocol = self.client.caller.protocol;
-            self.mailbox.set_protocol(self.out.protocol);
-            if hears {
-                self.hear();
-            }
+            self.follow_client();
             // The commands behind a CONFIG SET in the batch run under the new settings.
             local.heed_settings(&mut round.store);
             round.door.now = round.store.now;
+            round.door.spread_one(&mut round.store);
             return (self.client.wish != Wish::None).then_some(Stop::Wish);
         }
         if let Handler::Whole(_) = row.spec.handler {

@@ -14,15 +14,15 @@ use super::{Claim, Counter};
 use crate::base::clock;
 use crate::rt::sys::shutdown_fd;
 
-/// What CLIENT LIST tells of a client by a letter: bits of [`ClientInfo::marks`].
+/// What CLIENT LIST tells of a client by a letter. Most are bits of [`ClientInfo::marks`]; some follow from other fields.
 pub mod mark {
     /// Watches every command.
     pub const MONITOR: u32 = 1;
-    /// Subscribed to something.
+    /// Subscribed to something. Follows from the subscriptions.
     pub const PUBSUB: u32 = 1 << 1;
-    /// Inside MULTI.
+    /// Inside MULTI. Follows from what is queued.
     pub const MULTI: u32 = 1 << 2;
-    /// Waits in a blocking command.
+    /// Waits in a blocking command, or for a pause to end. Follows from these.
     pub const BLOCKED: u32 = 1 << 3;
     /// Tracks keys.
     pub const TRACKING: u32 = 1 << 4;
@@ -30,14 +30,16 @@ pub mod mark {
     pub const TRACKING_BROKEN: u32 = 1 << 5;
     /// Tracks all keys with some prefixes.
     pub const TRACKING_BROADCAST: u32 = 1 << 6;
-    /// A key that it watches has changed.
-    pub const DIRTY: u32 = 1 << 7;
+    /// To be closed at once. Follows from that.
+    pub const KILLED: u32 = 1 << 7;
     /// Will be closed once its replies are sent.
     pub const CLOSES: u32 = 1 << 8;
     /// CLIENT NO-EVICT.
     pub const NO_EVICT: u32 = 1 << 9;
     /// CLIENT NO-TOUCH.
     pub const NO_TOUCH: u32 = 1 << 10;
+    /// Waits for CLIENT PAUSE to end; has no letter of its own.
+    pub const PAUSED: u32 = 1 << 11;
 
     /// The letters in the order in which they are printed.
     pub const LETTERS: &[(u32, char)] = &[
@@ -48,8 +50,8 @@ pub mod mark {
         (TRACKING, 't'),
         (TRACKING_BROKEN, 'R'),
         (TRACKING_BROADCAST, 'B'),
-        (DIRTY, 'd'),
         (CLOSES, 'c'),
+        (KILLED, 'A'),
         (NO_EVICT, 'e'),
         (NO_TOUCH, 'T'),
     ];
@@ -88,6 +90,10 @@ pub struct ClientInfo {
     pub query_capacity: AtomicU64,
     /// Bytes of replies not yet written.
     pub output_bytes: AtomicU64,
+    /// Capacity of the reply buffer.
+    pub reply_capacity: AtomicU64,
+    /// Bytes that it costs in all, as last accounted for.
+    pub memory: Counter,
     /// Commands executed.
     pub commands: AtomicU64,
     /// Bytes read.
@@ -98,6 +104,8 @@ pub struct ClientInfo {
     pub subscriptions: [AtomicU32; 3],
     /// Commands queued for EXEC; -1 outside of a transaction.
     pub queued: AtomicI64,
+    /// Bytes of the queued commands.
+    pub queued_bytes: AtomicU64,
     /// Keys that it watches.
     pub watched: AtomicU32,
     /// Who hears of changes of keys that it tracks: 0: it does itself; -1: it tracks none.
@@ -132,11 +140,14 @@ impl ClientInfo {
             query_bytes: AtomicU64::new(0),
             query_capacity: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
+            reply_capacity: AtomicU64::new(0),
+            memory: Counter::default(),
             commands: AtomicU64::new(0),
             net_in: Counter::default(),
             net_out: Counter::default(),
             subscriptions: Default::default(),
             queued: AtomicI64::new(-1),
+            queued_bytes: AtomicU64::new(0),
             watched: AtomicU32::new(0),
             redirect: AtomicI64::new(-1),
             marks: AtomicU32::new(0),
@@ -204,12 +215,15 @@ impl Clients {
 
     /// Marks a client to be closed and ends its socket, so that its shard notices. Its shard takes the number of
     /// the socket out (under the same lock) before it closes it; hence the number cannot mean another socket here.
-    pub fn kill(&self, client: &ClientInfo) {
-        client.killed.store(true, Ordering::Release);
+    ///
+    /// Returns whether nobody had done so before.
+    pub fn kill(&self, client: &ClientInfo) -> bool {
+        let is_first = !client.killed.swap(true, Ordering::AcqRel);
         let fd = client.fd.lock();
         if *fd >= 0 {
             shutdown_fd(*fd);
         }
+        is_first
     }
 
     /// All clients, by id. Killed ones are on their way out and count no more.

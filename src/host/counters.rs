@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::Histogram;
+use crate::rt::log::{self, Level};
 
 /// A counter that only one thread writes: adding is a plain load and store, no locked instruction.
 #[derive(Debug, Default)]
@@ -29,6 +30,26 @@ impl Counter {
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
+}
+
+/// Kinds of errors that are told apart. Scripts make up their own; more of them than this are a mistake.
+const ERROR_KINDS_MAX: usize = 128;
+/// What stands for all kinds once there were too many, until they are reset.
+pub const TOO_MANY_ERRORS: &str = "ERRORSTATS_DISABLED";
+
+/// Counts an error by its first word. `false`: there are too many kinds, from now on.
+fn count_error(errors: &mut BTreeMap<String, u64>, code: String) -> bool {
+    if errors.contains_key(TOO_MANY_ERRORS) {
+        return true;
+    }
+    let is_known = errors.contains_key(&code);
+    if !is_known && errors.len() >= ERROR_KINDS_MAX {
+        errors.clear();
+        errors.insert(TOO_MANY_ERRORS.to_string(), 1);
+        return false;
+    }
+    *errors.entry(code).or_default() += 1;
+    true
 }
 
 /// What is counted for each command.
@@ -100,6 +121,14 @@ macro_rules! counters {
                 }
             }
 
+            /// Counts an error reply by its first word.
+            pub fn count_error(&self, code: String) {
+                self.error_replies.add(1);
+                if !count_error(&mut self.errors.lock(), code) {
+                    log::line(Level::Warning, "Too many kinds of errors: they are told apart no more until CONFIG RESETSTAT.");
+                }
+            }
+
             /// Commands executed.
             pub fn processed(&self) -> u64 {
                 self.commands.iter().map(CommandCounters::calls).sum()
@@ -107,7 +136,11 @@ macro_rules! counters {
 
             /// CONFIG RESETSTAT.
             pub fn reset(&self) {
-                $(if !matches!(stringify!($name), "dirty" | "clients" | "blocked_clients" | "tracked_keys" | "tracked_reads") { self.$name.set(0); })*
+                const NOW: &[&str] = &[
+                    "dirty", "clients", "blocked_clients", "timed_waits", "tracked_keys", "tracked_reads",
+                    "client_bytes",
+                ];
+                $(if !NOW.contains(&stringify!($name)) { self.$name.set(0); })*
                 self.commands.iter().for_each(CommandCounters::reset);
                 self.errors.lock().clear();
             }
@@ -142,6 +175,12 @@ counters! {
     protocol_errors,
     /// Clients closed because their output buffer passed its limit.
     output_limit_closed,
+    /// Clients closed because their requests passed the limit of the query buffer.
+    query_limit_closed,
+    /// Bytes that the shard's clients cost.
+    client_bytes,
+    /// Clients closed because all clients together cost too much.
+    evicted_clients,
     /// Reads of another shard's keys served in place.
     in_place_reads,
     /// Messages sent to other shards.
@@ -154,6 +193,8 @@ counters! {
     holds,
     /// Clients blocked in a command, now.
     blocked_clients,
+    /// Those of them whose wait has an end.
+    timed_waits,
     /// Keys that some client keeps, now.
     tracked_keys,
     /// Clients that keep them, each counted for every key, now.
@@ -164,4 +205,33 @@ counters! {
     reads,
     /// Write system calls or completions.
     writes,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_errors_are_bounded() {
+        let mut errors = BTreeMap::new();
+        for n in 0..ERROR_KINDS_MAX {
+            assert!(count_error(&mut errors, format!("E{n}")));
+        }
+        assert!(count_error(&mut errors, "E5".into()));
+        assert_eq!((errors.len(), errors["E5"]), (ERROR_KINDS_MAX, 2));
+        assert!(!count_error(&mut errors, "more".into()));
+        assert!(count_error(&mut errors, "E5".into()));
+        assert_eq!(errors, BTreeMap::from([(TOO_MANY_ERRORS.to_string(), 1)]));
+    }
+
+    #[test]
+    fn calls_are_counted_with_and_without_durations() {
+        let counters = CommandCounters::default();
+        counters.add_call(100, true);
+        counters.add_call(50, false);
+        assert_eq!((counters.calls(), counters.cycles.get()), (2, 150));
+        assert_eq!(counters.durations().unwrap().total(), 1);
+        counters.reset();
+        assert_eq!((counters.calls(), counters.cycles.get()), (0, 0));
+    }
 }

@@ -79,12 +79,16 @@ pub struct Rates {
     pub net_in: f64,
     /// Bytes written to clients.
     pub net_out: f64,
+    /// Reads from sockets.
+    pub reads: f64,
+    /// Seconds of processor time.
+    pub cpu: f64,
 }
 
 #[derive(Debug)]
 struct Last {
     at: Instant,
-    totals: [u64; 3],
+    totals: [u64; 5],
     rates: Rates,
 }
 
@@ -100,7 +104,7 @@ pub struct Gauges {
 impl Gauges {
     pub(super) fn new() -> Gauges {
         let bytes = Allocated::read().allocated;
-        let last = Last { at: clock::instant(), totals: [0; 3], rates: Rates::default() };
+        let last = Last { at: clock::instant(), totals: [0; 5], rates: Rates::default() };
         Gauges { last: Mutex::new(last), peak_bytes: AtomicU64::new(bytes), startup_bytes: bytes }
     }
 
@@ -123,10 +127,23 @@ impl Host {
         let mut last = self.gauges.last.lock();
         let elapsed = last.at.elapsed();
         if elapsed.as_millis() >= RATE_MS_MIN {
-            let totals = [self.processed(), self.sum(|c| &c.net_in), self.sum(|c| &c.net_out)];
+            let [(user, system), _] = sys::cpu_seconds();
+            let totals = [
+                self.processed(),
+                self.sum(|c| &c.net_in),
+                self.sum(|c| &c.net_out),
+                self.sum(|c| &c.reads),
+                ((user + system) * 1e6) as u64,
+            ];
             // Totals that fell were reset meanwhile.
             let rate = |i: usize| totals[i].saturating_sub(last.totals[i]) as f64 / elapsed.as_secs_f64();
-            let rates = Rates { commands: rate(0), net_in: rate(1), net_out: rate(2) };
+            let rates = Rates {
+                commands: rate(0),
+                net_in: rate(1),
+                net_out: rate(2),
+                reads: rate(3),
+                cpu: rate(4) / 1e6,
+            };
             *last = Last { at: clock::instant(), totals, rates };
         }
         memory

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
 use rapidhash::{RapidHashMap, RapidHashSet};
@@ -136,17 +136,20 @@ type Subjects = RapidHashMap<Arc<[u8]>, Subscribers>;
 #[derive(Debug, Default)]
 pub struct Hub {
     subjects: [RwLock<Subjects>; KINDS],
-    /// Subjects of all kinds: publishing without any takes no lock.
-    count: AtomicUsize,
-    /// Reads that find nothing are published (`m` in `notify-keyspace-events`).
-    pub tells_misses: AtomicBool,
+    /// How many of each kind: publishing takes no lock for a kind without any.
+    counts: [AtomicUsize; KINDS],
 }
 
 impl Hub {
     /// Whether nobody listens to anything.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.count.load(Ordering::Relaxed) == 0
+        Kind::ALL.into_iter().all(|kind| self.has_none(kind))
+    }
+
+    #[inline]
+    fn has_none(&self, kind: Kind) -> bool {
+        self.counts[kind as usize].load(Ordering::Relaxed) == 0
     }
 
     /// Subscribes the connection at `address`, whose subscriptions are `own`. `false`: it was subscribed.
@@ -159,7 +162,7 @@ impl Hub {
         let entry = subjects.entry(name);
         let shared = entry.key().clone();
         if matches!(entry, Entry::Vacant(_)) {
-            self.count.fetch_add(1, Ordering::Relaxed);
+            self.counts[kind as usize].fetch_add(1, Ordering::Relaxed);
         }
         entry.or_default().add(address);
         drop(subjects);
@@ -190,7 +193,7 @@ impl Hub {
         let mut subjects = self.subjects[kind as usize].write();
         if subjects.get_mut(name).is_some_and(|subscribers| subscribers.remove(address)) {
             subjects.remove(name);
-            self.count.fetch_sub(1, Ordering::Relaxed);
+            self.counts[kind as usize].fetch_sub(1, Ordering::Relaxed);
             let few = subjects.len() * 8 < subjects.capacity();
             if few && subjects.capacity() > SUBJECTS_KEEP {
                 subjects.shrink_to_fit();
@@ -201,10 +204,10 @@ impl Hub {
     /// Leaves a message for all who listen to a channel, or to a pattern that matches it; returns how many receive
     /// it. Who does both receives it twice.
     pub fn publish(&self, channel: &[u8], text: &[u8], mail: &mut Mail) -> usize {
-        if self.is_empty() {
-            return 0;
-        }
         let mut receivers = self.post(Kind::Channel, b"message", channel, text, mail);
+        if self.has_none(Kind::Pattern) {
+            return receivers;
+        }
         for (pattern, subscribers) in self.subjects[Kind::Pattern as usize].read().iter() {
             if glob::matches(pattern, channel, false) {
                 receivers += subscribers.post(Kind::Pattern, &[b"pmessage", pattern, channel, text], mail);
@@ -215,13 +218,13 @@ impl Hub {
 
     /// Leaves a message for all who listen to a shard channel; returns how many these are.
     pub fn publish_to_shard(&self, channel: &[u8], text: &[u8], mail: &mut Mail) -> usize {
-        if self.is_empty() {
-            return 0;
-        }
         self.post(Kind::ShardChannel, b"smessage", channel, text, mail)
     }
 
     fn post(&self, kind: Kind, word: &[u8], channel: &[u8], text: &[u8], mail: &mut Mail) -> usize {
+        if self.has_none(kind) {
+            return 0;
+        }
         let subjects = self.subjects[kind as usize].read();
         subjects.get(channel).map_or(0, |subscribers| subscribers.post(kind, &[word, channel, text], mail))
     }

@@ -6,6 +6,7 @@
 mod claim;
 mod clients;
 mod counters;
+mod cycle_clock;
 mod gauges;
 mod histogram;
 pub mod hub;
@@ -26,7 +27,7 @@ use parking_lot::Mutex;
 
 pub use claim::{Claim, Stand};
 pub use clients::{ClientInfo, Clients, mark};
-pub use counters::{CommandCounters, Counter, Counters};
+pub use counters::{CommandCounters, Counter, Counters, TOO_MANY_ERRORS};
 pub use gauges::{Allocated, Gauges, Memory, Rates, ratio};
 pub use histogram::{Durations, Histogram};
 pub use latency::{LatencyEvents, Sample, Series};
@@ -36,7 +37,7 @@ use hub::Hub;
 
 use crate::base::{clock, rng::Rng};
 use crate::config::{P, Settings};
-use crate::rt::sys::cycles;
+use cycle_clock::CycleClock;
 use mail::Address;
 use slow_log::SlowLog;
 use tracking::Trackers;
@@ -91,7 +92,7 @@ pub struct Host {
     pub latency: LatencyEvents,
     /// Connections that watch every command. A gate bit is up while there are some; it changes under this lock.
     pub monitors: Mutex<Vec<Address>>,
-    started_cycles: u64,
+    cycle_clock: CycleClock,
 }
 
 /// What `Host::new` must be told.
@@ -139,7 +140,7 @@ impl Host {
             slow_log: SlowLog::default(),
             latency: LatencyEvents::default(),
             monitors: Mutex::default(),
-            started_cycles: cycles(),
+            cycle_clock: CycleClock::start(),
         }
     }
 
@@ -173,8 +174,7 @@ impl Host {
 
     /// Cycles of the time stamp counter in a microsecond, measured since the start.
     pub fn cycles_per_us(&self) -> f64 {
-        let elapsed_us = (self.started.elapsed().as_secs_f64() * 1e6).max(1.0);
-        (cycles().wrapping_sub(self.started_cycles) as f64 / elapsed_us).max(1.0)
+        self.cycle_clock.per_us()
     }
 
     /// Number of shards.

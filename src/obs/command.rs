@@ -164,7 +164,7 @@ fn write_keys(args: &Args<'_>, out: &mut Out, with_flags: bool) -> Done {
         }
         out.bulk(key);
         if with_flags {
-            write_key_flags(part, out);
+            write_key_flags(spec.key_use.map_or(part.flags, |key_use| key_use(&call)), out);
         }
     }
     Ok(())
@@ -225,8 +225,8 @@ fn write_statuses(words: &[&str], out: &mut Out) {
     }
 }
 
-fn write_key_flags(part: &KeyPart, out: &mut Out) {
-    let words: Vec<&str> = part.flags.split(' ').collect();
+fn write_key_flags(flags: &str, out: &mut Out) {
+    let words: Vec<&str> = flags.split(' ').collect();
     write_statuses(&words, out);
 }
 
@@ -266,7 +266,7 @@ fn write_key_spec(part: &KeyPart, out: &mut Out) {
         out.bulk(note.as_bytes());
     }
     out.bulk(b"flags");
-    write_key_flags(part, out);
+    write_key_flags(part.flags, out);
     out.bulk(b"begin_search");
     match part.begin {
         Begin::LastOption(..) | Begin::Derived => write_search("unknown", &[], out),

@@ -1,4 +1,4 @@
-//! What the server tells of itself: COMMAND, INFO, LATENCY, SLOWLOG. Floor 5.
+//! What the server tells of itself: COMMAND, INFO, LATENCY, SLOWLOG. Floor 7.
 pub mod command;
 pub mod info;
 pub mod latency;

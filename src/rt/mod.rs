@@ -4,6 +4,7 @@
 //! require; a read that was begun is never dropped while its connection lives.
 mod data_plane;
 pub mod log;
+pub mod meet;
 pub mod sys;
 
 pub use data_plane::{Driver, ReadHalf, Sleeper, WriteHalf, run, sleep_ms, spawn, split, uring_usable};

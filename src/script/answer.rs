@@ -145,7 +145,7 @@ impl<'a> Answer<'a> {
         } else if let Value::String(text) = get(&keys.ok) {
             let text = text.as_bytes();
             self.line(b'+', &blanked(before_zero(&text)));
-        } else if let Some(value) = get(&keys.double).as_number() {
+        } else if let Value::Number(value) = numeric(get(&keys.double)) {
             self.out.double(value);
         } else if let Value::String(text) = get(&keys.big_number) {
             self.big_number(&blanked(&text.as_bytes()));
@@ -243,6 +243,11 @@ impl<'a> Answer<'a> {
 fn step(next: &Function, table: &Table, key: &Value) -> Option<(Value, Value)> {
     let (key, value): (Value, Value) = next.call((table, key)).ok()?;
     (key != Value::Nil).then_some((key, value))
+}
+
+/// Lua has one kind of numbers, the crate shows two.
+fn numeric(value: Value) -> Value {
+    if let Value::Integer(n) = value { Value::Number(n as f64) } else { value }
 }
 
 /// A number as an integer, like the processor's own conversion: what does not fit is the least integer.

@@ -358,13 +358,7 @@ impl Ready {
                 error.as_string().map_or("execution failure".to_string(), |text| text.to_string_lossy());
             return self.not_run(&text, answer);
         };
-        let text = |key: &str| match error.get::<Value>(key) {
-            Ok(Value::String(text)) => Some(text.as_bytes().to_vec()),
-            Ok(number @ (Value::Integer(_) | Value::Number(_))) => {
-                number.to_string().ok().map(String::into_bytes)
-            }
-            _ => None,
-        };
+        let text = |key: &str| self.vm.text_of(&error.get::<Value>(key).ok()?);
         let mut line = answer::line(&text("err").unwrap_or_else(|| b"ERR unknown error".to_vec()));
         if let (Some(source), Some(number)) = (text("source"), text("line")) {
             line.extend_from_slice(format!(" script: {}, on ", self.name).as_bytes());

@@ -53,16 +53,22 @@ impl WordBuffer {
             let at = self.buf.len();
             match arg {
                 Value::String(text) => self.buf.extend_from_slice(&text.as_bytes()),
-                Value::Integer(n) => self.buf.extend_from_slice(itoa::Buffer::new().format(*n).as_bytes()),
-                Value::Number(n) => match num::integer_of(*n) {
-                    Some(n) => self.buf.extend_from_slice(itoa::Buffer::new().format(n).as_bytes()),
-                    None => self.buf.extend_from_slice(&num::f64_digits(*n)),
-                },
+                Value::Integer(n) => self.push_number(*n as f64),
+                Value::Number(n) => self.push_number(*n),
                 _ => return Err(raise("Lua redis lib command arguments must be strings or integers")),
             }
             self.spans.push(span(at, self.buf.len())?);
         }
         Ok(())
+    }
+
+    /// Integers without a point, up to 2^62; a NaN with its sign, which that of 0/0 has.
+    fn push_number(&mut self, n: f64) {
+        match num::integer_of(n) {
+            Some(n) => self.buf.extend_from_slice(itoa::Buffer::new().format(n).as_bytes()),
+            None if n.is_nan() && n.is_sign_negative() => self.buf.extend_from_slice(b"-nan"),
+            None => self.buf.extend_from_slice(&num::f64_digits(n)),
+        }
     }
 
     fn words(&self) -> Words<'_> {
@@ -134,7 +140,7 @@ impl Shared {
         self.with_bridge(|bridge| bridge.pulse()).unwrap_or(Ok(()))
     }
 
-    fn log(&self, args: &MultiValue) -> mlua::Result<()> {
+    fn log(&self, lua: &Lua, args: &MultiValue) -> mlua::Result<()> {
         if args.len() < 2 {
             return Err(raise("redis.log() requires two arguments or more."));
         }
@@ -148,7 +154,7 @@ impl Shared {
             3 => Level::Warning,
             _ => return Err(raise("Invalid log level.")),
         };
-        let text = joined(args.iter().skip(1));
+        let text = joined(lua, args.iter().skip(1))?;
         if let Some(loading) = self.loading.borrow().as_ref() {
             loading.log(level, &text);
             return Ok(());
@@ -198,26 +204,31 @@ fn as_number(value: &Value) -> Option<f64> {
 }
 
 /// Texts and numbers, with blanks between them; other values are left out.
-fn joined<'a>(values: impl Iterator<Item = &'a Value>) -> Vec<u8> {
-    let mut text = Vec::new();
+fn joined<'a>(lua: &Lua, values: impl Iterator<Item = &'a Value>) -> mlua::Result<Vec<u8>> {
+    let mut joined = Vec::new();
     for (index, value) in values.enumerate() {
-        if let Value::String(_) | Value::Integer(_) | Value::Number(_) = value {
+        if let Some(text) = text_of(lua, value)? {
             if index > 0 {
-                text.push(b' ');
+                joined.push(b' ');
             }
-            text.extend_from_slice(&as_text(value));
+            joined.extend_from_slice(&text);
         }
     }
-    text
+    Ok(joined)
 }
 
-/// A text, or a number as Lua writes it; nothing for other values.
-fn as_text(value: &Value) -> Vec<u8> {
-    match value {
-        Value::String(text) => text.as_bytes().to_vec(),
-        Value::Integer(_) | Value::Number(_) => value.to_string().unwrap_or_default().into_bytes(),
-        _ => Vec::new(),
-    }
+/// A text, or a number as Lua writes it; `None` for other values.
+///
+/// # Errors
+/// When memory is out.
+pub fn text_of(lua: &Lua, value: &Value) -> mlua::Result<Option<Vec<u8>>> {
+    Ok(match value {
+        Value::String(text) => Some(text.as_bytes().to_vec()),
+        Value::Integer(_) | Value::Number(_) => {
+            lua.coerce_string(value.clone())?.map(|text| text.as_bytes().to_vec())
+        }
+        _ => None,
+    })
 }
 
 /// The lower-case hexadecimal SHA-1 of `bytes`.
@@ -234,7 +245,8 @@ fn sha1hex(lua: &Lua, args: &MultiValue) -> mlua::Result<mlua::LuaString> {
     if args.len() != 1 {
         return Err(raise("wrong number of arguments"));
     }
-    lua.create_string(sha1_hex(&as_text(&args[0])))
+    let text = text_of(lua, &args[0])?.unwrap_or_default();
+    lua.create_string(sha1_hex(&text))
 }
 
 /// Argument `index` (from 0) of the function `name` as an integer, in the way of the C library of Lua.
@@ -294,7 +306,7 @@ fn place(lua: &Lua) -> Option<(String, i64)> {
 /// What Lua calls a frame that is not there any more.
 const TAIL_CALL: &str = "=(tail call)";
 /// The prelude's name, which no error may show.
-pub const PRELUDE_NAME: &str = "=prelude";
+pub const PRELUDE_NAME: &str = "=\u{1}";
 
 /// The table of functions for the prelude.
 ///
@@ -314,8 +326,8 @@ pub fn table(lua: &Lua, shared: &std::rc::Rc<Shared>) -> mlua::Result<Table> {
     };
     host.raw_set("randomseed", lua.create_function(seed)?)?;
     let of = shared.clone();
-    let register = move |_: &Lua, args: MultiValue| match of.loading.borrow_mut().as_mut() {
-        Some(loading) => loading.register(&args),
+    let register = move |lua: &Lua, args: MultiValue| match of.loading.borrow_mut().as_mut() {
+        Some(loading) => loading.register(lua, &args),
         None => Err(raise("redis.register_function can only be called on FUNCTION LOAD command")),
     };
     host.raw_set("register_function", lua.create_function(register)?)?;
@@ -329,7 +341,7 @@ fn api(lua: &Lua, shared: &std::rc::Rc<Shared>) -> mlua::Result<Table> {
     let of = shared.clone();
     api.raw_set("pcall", lua.create_function(move |lua, args: MultiValue| of.call(lua, &args, false))?)?;
     let of = shared.clone();
-    api.raw_set("log", lua.create_function(move |_, args: MultiValue| of.log(&args))?)?;
+    api.raw_set("log", lua.create_function(move |lua, args: MultiValue| of.log(lua, &args))?)?;
     let of = shared.clone();
     api.raw_set("setresp", lua.create_function(move |_, args: MultiValue| of.setresp(&args))?)?;
     let of = shared.clone();

@@ -3,9 +3,10 @@
 //! The texts of refusals are Redis's.
 use std::time::Instant;
 
-use mlua::{Function, LuaString, MultiValue, Table, Value};
+use mlua::{Function, Lua, LuaString, MultiValue, Table, Value};
 
 use super::flags::{Flags, first_line, says};
+use super::host::text_of;
 use super::raise::raise;
 use crate::base::clock;
 use crate::rt::log::{self, Level};
@@ -107,10 +108,10 @@ impl Loading {
     ///
     /// # Errors
     /// Raises what is wrong with the arguments.
-    pub fn register(&mut self, args: &MultiValue) -> mlua::Result<()> {
+    pub fn register(&mut self, lua: &Lua, args: &MultiValue) -> mlua::Result<()> {
         let function = match args.len() {
-            1 => named(&args[0])?,
-            2 => positional(&args[0], &args[1])?,
+            1 => named(lua, &args[0])?,
+            2 => positional(lua, &args[0], &args[1])?,
             _ => return Err(raise("wrong number of arguments to redis.register_function")),
         };
         if self.functions.iter().any(|other| other.name == function.name) {
@@ -125,18 +126,9 @@ fn function_name(name: &[u8]) -> mlua::Result<String> {
     checked_name(name).ok_or_else(|| raise(BAD_NAME))
 }
 
-/// A text, or a number as one.
-fn string(value: &Value) -> Option<Vec<u8>> {
-    match value {
-        Value::String(text) => Some(text.as_bytes().to_vec()),
-        Value::Integer(_) | Value::Number(_) => value.to_string().ok().map(String::into_bytes),
-        _ => None,
-    }
-}
-
-fn positional(name: &Value, callback: &Value) -> mlua::Result<Registered> {
-    let name =
-        string(name).ok_or_else(|| raise("first argument to redis.register_function must be a string"))?;
+fn positional(lua: &Lua, name: &Value, callback: &Value) -> mlua::Result<Registered> {
+    let name = text_of(lua, name)?
+        .ok_or_else(|| raise("first argument to redis.register_function must be a string"))?;
     let Value::Function(callback) = callback else {
         return Err(raise("second argument to redis.register_function must be a function"));
     };
@@ -144,7 +136,7 @@ fn positional(name: &Value, callback: &Value) -> mlua::Result<Registered> {
     Ok(Registered { name, description: None, flags: Flags::default(), callback })
 }
 
-fn named(args: &Value) -> mlua::Result<Registered> {
+fn named(lua: &Lua, args: &Value) -> mlua::Result<Registered> {
     let Value::Table(args) = args else {
         return Err(raise(
             "calling redis.register_function with a single argument is only applicable to Lua table \
@@ -155,15 +147,15 @@ fn named(args: &Value) -> mlua::Result<Registered> {
     for pair in args.pairs::<Value, Value>() {
         let (key, value) = pair?;
         let not_string = "named argument key given to redis.register_function is not a string";
-        let key = string(&key).ok_or_else(|| raise(not_string))?.to_ascii_lowercase();
+        let key = text_of(lua, &key)?.ok_or_else(|| raise(not_string))?.to_ascii_lowercase();
         match (&key[..], &value) {
             (b"function_name", _) => {
                 let refusal = "function_name argument given to redis.register_function must be a string";
-                name = Some(string(&value).ok_or_else(|| raise(refusal))?);
+                name = Some(text_of(lua, &value)?.ok_or_else(|| raise(refusal))?);
             }
             (b"description", _) => {
                 let refusal = "description argument given to redis.register_function must be a string";
-                description = Some(string(&value).ok_or_else(|| raise(refusal))?);
+                description = Some(text_of(lua, &value)?.ok_or_else(|| raise(refusal))?);
             }
             (b"callback", Value::Function(function)) => callback = Some(function.clone()),
             (b"callback", _) => {

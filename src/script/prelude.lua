@@ -10,9 +10,10 @@ local host, libraries, for_functions = ...
 
 local error, getmetatable, next, rawget, rawset, select, setmetatable, tostring, type =
       error, getmetatable, next, rawget, rawset, select, setmetatable, tostring, type
+local tonumber, unpack = tonumber, unpack
 local pcall, xpcall, load, loadstring = pcall, xpcall, load, loadstring
 local resume = coroutine.resume
-local byte, find, sub = string.byte, string.find, string.sub
+local byte, find, gsub, sub = string.byte, string.find, string.gsub, string.sub
 local caught_value, where = host.caught_value, host.where
 
 local READONLY = 'Attempt to modify a readonly table'
@@ -42,7 +43,7 @@ end
 
 local globals = {}
 for _, name in next, {'_VERSION', 'assert', 'collectgarbage', 'error', 'gcinfo', 'ipairs', 'rawequal', 'select',
-                      'tonumber', 'tostring', 'type', 'unpack'} do
+                      'tonumber', 'tostring', 'type'} do
   globals[name] = _G[name]
 end
 
@@ -107,6 +108,22 @@ function globals.getmetatable(...)
   return metatable
 end
 
+-- An end of a range that is unpacked.
+local function bound(number, given, default)
+  if given == nil then return default end
+  return tonumber(given) or
+      error('bad argument #' .. number .. " to 'unpack' (number expected, got " .. type(given) .. ')', 3)
+end
+
+-- Lua 5.1's own counts in 32 bits, and crashes when that overflows. The limit is that of its stack.
+function globals.unpack(table, first, last)
+  if type(table) ~= 'table' then expect_table('unpack', table) end
+  if first == nil and last == nil then return unpack(table) end
+  local from, to = bound(2, first, 1), bound(3, last, #table)
+  if not (to - from < 8000) then error('too many results to unpack', 2) end
+  return unpack(table, from, to)
+end
+
 -- Compiled code is refused: it could do anything. A blank before it makes the parser see it as text.
 local function as_text(piece)
   if type(piece) == 'string' and byte(piece) == 27 then return ' ' .. piece end
@@ -136,9 +153,13 @@ end
 
 ------------------------------------------------------------------------------------------------------------ errors
 
+-- The places that errors in this file give begin with its name, a character that texts do not begin with.
+local OWN_PLACE = '^\1:%d+: '
+
 -- What a function of the server raised becomes what a script may see.
 local function seen(value)
   if type(value) == 'userdata' then return caught_value(value) end
+  if type(value) == 'string' and byte(value) == 1 then return (gsub(value, OWN_PLACE, '')) end
   return value
 end
 
@@ -166,17 +187,19 @@ local function after_resume(ok, ...)
   return false, seen((...))
 end
 
-local coroutine_face = {}
-for name, value in next, coroutine do coroutine_face[name] = value end
-function coroutine_face.resume(...)
+local function resume_safely(...)
   if type((...)) ~= 'thread' then error("bad argument #1 to 'resume' (coroutine expected)", 2) end
   return after_resume(resume(...))
 end
 
 -- The handler of everything that runs: an error becomes a table that says where it was raised.
 local function on_error(value)
-  value = seen(value)
   local source, line = where()
+  if source and type(value) == 'string' and byte(value) == 1 then
+    value = gsub(value, OWN_PLACE, sub(source, 2) .. ':' .. line .. ': ')
+  else
+    value = seen(value)
+  end
   if type(value) ~= 'table' then value = {err = 'ERR ' .. tostring(value)} end
   if source then
     value.source = source
@@ -227,23 +250,56 @@ if not for_functions then
   function redis.replicate_commands() return true end
 end
 
-for name, value in next, {string = string, table = table} do
+local function copy_of(table)
   local copy = {}
-  for key, entry in next, value do copy[key] = entry end
-  globals[name] = stand_in(copy)
+  for key, value in next, table do copy[key] = value end
+  return copy
 end
 
-local numbers = {}
-for key, entry in next, math do numbers[key] = entry end
+-- The matcher calls itself for every item of a pattern, and there is an end of its stack.
+local PATTERN_MAX = 8192
+local function check_pattern(pattern)
+  if #pattern > PATTERN_MAX and find(pattern, '[%^%$%*%+%?%.%(%[%%%-]') then error('pattern too complex', 3) end
+end
+
+local strings = copy_of(string)
+local gmatch, match = string.gmatch, string.match
+
+function strings.find(text, pattern, start, plain)
+  if not plain and type(pattern) == 'string' then check_pattern(pattern) end
+  return find(text, pattern, start, plain)
+end
+
+function strings.match(text, pattern, start)
+  if type(pattern) == 'string' then check_pattern(pattern) end
+  return match(text, pattern, start)
+end
+
+function strings.gmatch(text, pattern)
+  if type(pattern) == 'string' then check_pattern(pattern) end
+  return gmatch(text, pattern)
+end
+strings.gfind = strings.gmatch
+
+function strings.gsub(text, pattern, replacement, most)
+  if type(pattern) == 'string' then check_pattern(pattern) end
+  return gsub(text, pattern, replacement, most)
+end
+
+globals.string = stand_in(strings)
+globals.table = stand_in(copy_of(table))
+local numbers = copy_of(math)
 numbers.random, numbers.randomseed = host.random, host.randomseed
 globals.math = stand_in(numbers)
 globals.os = stand_in({clock = os.clock})
-globals.coroutine = stand_in(coroutine_face)
+local coroutines = copy_of(coroutine)
+coroutines.resume = resume_safely
+globals.coroutine = stand_in(coroutines)
 globals.redis = stand_in(redis)
 for name, library in next, libraries do globals[name] = stand_in(library) end
 
 local of_strings = getmetatable('')
-of_strings.__index = real[globals.string]
+of_strings.__index = strings
 of_strings.__metatable = stand_in({__index = globals.string})
 
 ----------------------------------------------------------------------------------------------------------- running
@@ -256,16 +312,17 @@ local function enter()
   return callee(first, second)
 end
 
+-- Keys and arguments come as a table of them, or as the only one, or not at all.
 local run
 if for_functions then
-  function run(number, keys, arguments)
-    callee, first, second = chunks[number], keys, arguments
+  function run(number, key, argument, keys, arguments)
+    callee, first, second = chunks[number], keys or {key}, arguments or {argument}
     return xpcall(enter, on_error)
   end
 else
   globals.KEYS, globals.ARGV = {}, {}
-  function run(number, keys, arguments)
-    globals.KEYS, globals.ARGV = keys, arguments
+  function run(number, key, argument, keys, arguments)
+    globals.KEYS, globals.ARGV = keys or {key}, arguments or {argument}
     return xpcall(chunks[number], on_error)
   end
 end

@@ -576,6 +576,47 @@ fn libraries_are_refused() {
     assert_eq!(house.fcall("code", &[], &[]), ":1\r\n");
 }
 
+/// Runs `body` on a stack of the size that is promised to be enough.
+fn on_promised_stack(body: &str) -> String {
+    let body = body.to_string();
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES_MAX);
+    thread.spawn(move || House::new().eval(&body)).unwrap().join().unwrap()
+}
+
+#[test]
+fn no_script_overflows_the_stack() {
+    let nested = "local function f() string.gsub('x', 'x', f) end f()";
+    assert!(on_promised_stack(nested).starts_with("-ERR C stack overflow"));
+    let nested = "local function f() pcall(string.gsub, 'x', 'x', f) end f() return 1";
+    assert_eq!(on_promised_stack(nested), ":1\r\n");
+    let long = |items: usize| {
+        let pattern = format!("string.rep('a?', {items})");
+        on_promised_stack(&format!("return {{string.find('a', {pattern}), ('a'):match({pattern})}}"))
+    };
+    assert_eq!(long(4096), "*2\r\n:1\r\n$1\r\na\r\n");
+    assert!(long(4097).starts_with("-ERR user_script:1: pattern too complex"));
+    let plain = "local long = string.rep('a', 10000) return {string.find(long, long), tostring(string.find(long, '?' .. long, 1, true))}";
+    assert_eq!(on_promised_stack(plain), "*2\r\n:1\r\n$3\r\nnil\r\n");
+    let deep = "return loadstring('return ' .. string.rep('(', 100000) .. '1')";
+    assert_eq!(on_promised_stack(deep), "$-1\r\n");
+}
+
+#[test]
+fn unpack_does_not_overflow() {
+    let house = House::new();
+    says(&house, "return {unpack({1, 2, 3}, 2)}", "*2\r\n:2\r\n:3");
+    says(&house, "return select('#', unpack({}, 1, 7000))", ":7000");
+    for range in ["0, 2147483647", "1, 8000", "-2147483648, 2147483647", "0/0, 1", "-1e300, 1e300"] {
+        fails(
+            &house,
+            &format!("local x = unpack({{}}, {range})"),
+            "ERR user_script:1: too many results to unpack",
+        );
+    }
+    let text = "ERR user_script:1: bad argument #2 to 'unpack' (number expected, got boolean)";
+    fails(&house, "local x = unpack({}, false)", text);
+}
+
 /// Not a test of anything but how long a call takes: `cargo test --lib script::tests::speed -- --ignored --nocapture`.
 #[test]
 #[ignore = "prints times"]

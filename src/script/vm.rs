@@ -23,7 +23,7 @@ const INSTRUCTIONS_PER_PULSE: u32 = 100_000;
 /// Garbage is collected a step further after this many runs.
 const RUNS_PER_COLLECTION: u32 = 50;
 /// Steps of the collector at such a time.
-const STEPS_MAX: u32 = 8;
+const STEPS_MAX: u32 = 2;
 
 /// For what a state is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +89,11 @@ impl Vm {
         &self.keys
     }
 
+    /// A text, or a number as Lua writes it.
+    pub fn text_of(&self, value: &Value) -> Option<Vec<u8>> {
+        host::text_of(&self.lua, value).ok().flatten()
+    }
+
     /// Bytes that the state takes.
     pub fn memory_bytes(&self) -> usize {
         self.lua.used_memory()
@@ -138,15 +143,20 @@ impl Vm {
         keys: impl Iterator<Item = &'a [u8]>,
         args: impl Iterator<Item = &'a [u8]>,
     ) -> mlua::Result<(bool, Value)> {
-        self.run.call((number, self.list(keys)?, self.list(args)?))
+        let (key, keys) = self.given(keys)?;
+        let (arg, args) = self.given(args)?;
+        self.run.call((number, key, arg, keys, args))
     }
 
-    fn list<'a>(&self, words: impl Iterator<Item = &'a [u8]>) -> mlua::Result<Table> {
-        // Valid UTF-8 goes straight to Lua's stack, other bytes by way of a handle.
-        self.lua.create_sequence_from(words.map(|word| match std::str::from_utf8(word) {
-            Ok(text) => Either::Left(text),
-            Err(_) => Either::Right(BString::from(word)),
-        }))
+    /// Words for a table: no table for none, and one word by itself: the prelude makes these tables in less time.
+    fn given<'a>(
+        &self,
+        mut words: impl Iterator<Item = &'a [u8]>,
+    ) -> mlua::Result<(Option<Word<'a>>, Option<Table>)> {
+        let Some(first) = words.next() else { return Ok((None, None)) };
+        let Some(second) = words.next() else { return Ok((Some(word(first)), None)) };
+        let all = [first, second].into_iter().chain(words).map(word);
+        Ok((None, Some(self.lua.create_sequence_from(all)?)))
     }
 
     /// Runs the chunk under `number` as a library that is loaded.
@@ -162,7 +172,10 @@ impl Vm {
                 Ok(Some(text)) => Err(text.to_string_lossy()),
                 _ => Err("ERR unknown error".to_string()),
             },
-            Ok((false, other)) => Err(format!("ERR {}", other.to_string().unwrap_or_default())),
+            Ok((false, other)) => {
+                let text = self.text_of(&other).unwrap_or_else(|| b"unknown error".to_vec());
+                Err(format!("ERR {}", String::from_utf8_lossy(&text)))
+            }
             Err(error) => Err(format!("ERR {}", raise::text(&error))),
         }
     }
@@ -183,6 +196,16 @@ impl Vm {
                 }
             }
         }
+    }
+}
+
+/// Valid UTF-8 goes straight to Lua's stack, other bytes by way of a handle.
+type Word<'a> = Either<&'a str, BString>;
+
+fn word(bytes: &[u8]) -> Word<'_> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Either::Left(text),
+        Err(_) => Either::Right(BString::from(bytes)),
     }
 }
 

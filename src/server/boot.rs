@@ -1,5 +1,6 @@
 //! From settings to a running server.
 use std::future::{Future, poll_fn};
+use std::io::Write;
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -11,15 +12,16 @@ use std::task::Poll;
 
 use crate::base::clock;
 use crate::config::{P, Settings, VERSION, refused_yet};
-use crate::conn::serve;
+use crate::conn::{memory, serve};
 use crate::ds::raw::arena;
 use crate::host::{Facts, Host};
 use crate::rt::log::{self, Level, line};
 use crate::rt::{self, Driver, Sleeper};
 use crate::shard::Shared;
 use crate::shard::cell::Cell;
-use crate::shard::doorbell::Doorbell;
+use crate::shard::doorbell::{Button, Doorbell};
 use crate::shard::local::Local;
+use crate::shard::mesh::RING_MESSAGES;
 use crate::shard::msg::Control;
 use crate::store::Store;
 
@@ -139,11 +141,31 @@ fn announce(settings: &Settings, shards: usize, driver: Driver, port: u16, dir: 
 pub(super) type SeatOfShard = (flume::Receiver<Control>, UnixStream);
 
 pub(super) fn build(host: Arc<Host>) -> Result<(Arc<Shared>, Vec<SeatOfShard>), String> {
-    let shards = host.shards();
-    let (mut cells, mut bells, mut controls, mut seats) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for id in 0..shards {
+    let (mut buttons, mut pillows) = (Vec::new(), Vec::new());
+    for _ in 0..host.shards() {
         let (button, pillow) = UnixStream::pair().map_err(|e| format!("Can't make a socket pair: {e}"))?;
         button.set_nonblocking(true).map_err(|e| e.to_string())?;
+        buttons.push(Box::new(move || {
+            // A full pipe means that the sleeper has bytes to wake up for.
+            let _ = (&button).write(&[1]);
+        }) as Button);
+        pillows.push(pillow);
+    }
+    let (shared, controls) = share(host, buttons, RING_MESSAGES);
+    Ok((shared, controls.into_iter().zip(pillows).collect()))
+}
+
+/// What the shards of a server share, and the other ends of their channels for rare messages. There is a shard for each
+/// of `buttons`, which wake them.
+pub(super) fn share(
+    host: Arc<Host>,
+    buttons: Vec<Button>,
+    ring_messages: usize,
+) -> (Arc<Shared>, Vec<flume::Receiver<Control>>) {
+    let shards = host.shards();
+    let (mut cells, mut bells, mut controls, mut receivers) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (id, button) in buttons.into_iter().enumerate() {
         let bell = Arc::new(Doorbell::new(Some(button)));
         let ring = bell.clone();
         let mut store = Store::new(host.settings(), host.counters[id].clone());
@@ -158,12 +180,13 @@ pub(super) fn build(host: Arc<Host>) -> Result<(Arc<Shared>, Vec<SeatOfShard>), 
         bells.push(bell);
         let (sender, receiver) = flume::unbounded();
         controls.push(sender);
-        seats.push((receiver, pillow));
+        receivers.push(receiver);
     }
     let settings = host.settings();
-    let shared = Shared { cells, bells, controls, host, in_place: AtomicBool::new(false) };
+    let in_place = AtomicBool::new(false);
+    let shared = Shared { cells, bells, controls, ring_messages, host, in_place };
     shared.set_in_place(&settings);
-    Ok((Arc::new(shared), seats))
+    (Arc::new(shared), receivers)
 }
 
 fn stop_on_signals(shared: &Arc<Shared>) -> Result<(), String> {
@@ -257,7 +280,7 @@ fn welcome(local: &Rc<Local>, stream: TcpStream) {
     if let Some(text) = refusal {
         local.counters.refused_connections.add(1);
         // Best effort: the client learns why, or sees the connection close.
-        let _ = std::io::Write::write(&mut &stream, text.as_bytes());
+        let _ = (&stream).write(text.as_bytes());
         return;
     }
     rt::spawn(serve::serve(stream, local.clone()));
@@ -286,6 +309,9 @@ async fn chores(local: Rc<Local>) {
     while !local.shared.host.stopping.load(Ordering::Relaxed) {
         rt::sleep_ms(TICK_MS).await;
         local.tick();
+        if local.id == 0 {
+            memory::evict(&local);
+        }
         if local.id == 0 && ticks.is_multiple_of(1000 / TICK_MS) {
             local.shared.host.sample();
         }
@@ -297,20 +323,22 @@ async fn chores(local: Rc<Local>) {
             rt::sleep_ms(1).await;
         }
         ticks += 1;
-        loop {
-            let Some(mut store) = local.enter() else { break };
-            let start = clock::instant();
-            let door = local.door(store.now);
-            let more = store.expire_step() | door.limit_tracked(&mut store);
-            store.sweep_listeners();
-            door.spread_one(&mut store);
-            drop(store);
-            local.shared.host.note_latency("expire-cycle", start.elapsed().as_millis() as u64);
-            if !more {
-                break;
-            }
+        while tidy_step(&local) {
             // Others first.
             rt::sleep_ms(1).await;
         }
     }
+}
+
+/// Deletes some of what has expired, and takes out listeners that are gone. `true`: there is more to do.
+pub(super) fn tidy_step(local: &Local) -> bool {
+    let Some(mut store) = local.enter() else { return false };
+    let start = clock::instant();
+    let door = local.door(store.now);
+    let more = store.expire_step() | door.limit_tracked(&mut store);
+    store.sweep_listeners();
+    door.spread_one(&mut store);
+    drop(store);
+    local.shared.host.note_latency("expire-cycle", start.elapsed().as_millis() as u64);
+    more
 }

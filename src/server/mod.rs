@@ -1,6 +1,8 @@
-//! Wiring: from settings to running shards, and to their end. Floor 7.
+//! Wiring: from settings to running shards, and to their end. Floor 9.
 pub mod boot;
 #[doc(hidden)]
 pub mod in_process;
 mod listen;
+#[doc(hidden)]
+pub mod simulation;
 pub mod table;

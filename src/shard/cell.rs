@@ -9,7 +9,7 @@
 #![allow(unsafe_code)]
 use std::ops::{Deref, DerefMut};
 
-use super::sync::{AtomicBool, AtomicU32, ConstPtr, MutPtr, Ordering, UnsafeCell, fence};
+use super::sync::{AtomicBool, AtomicU32, ConstPtr, MutPtr, Ordering, UnsafeCell, fence, meet};
 
 /// Set in `guests` while somebody holds the data alone.
 const HELD: u32 = 1 << 31;
@@ -73,6 +73,7 @@ impl<T> Cell<T> {
         if self.alone {
             return Some(Owner { data: self.data.get_mut(), _exit: OwnerExit(self) });
         }
+        meet();
         self.owner_in.store(1, Ordering::Relaxed);
         // Orders this store before the look at the guests; theirs is ordered likewise, so one side sees the other.
         fence(Ordering::SeqCst);
@@ -100,6 +101,7 @@ impl<T> Cell<T> {
     /// A reader of another thread goes in, if the owner is out and nobody holds the data.
     #[inline]
     pub fn read(&self) -> Option<Reader<'_, T>> {
+        meet();
         let before = self.guests.fetch_add(1, Ordering::AcqRel);
         fence(Ordering::SeqCst);
         if before & HELD != 0 || self.owner_in.load(Ordering::Acquire) != 0 {
@@ -111,6 +113,7 @@ impl<T> Cell<T> {
 
     /// Holds the data alone, if nobody is in.
     pub fn hold(&self) -> Option<Holder<'_, T>> {
+        meet();
         self.guests.compare_exchange(0, HELD, Ordering::AcqRel, Ordering::Relaxed).ok()?;
         fence(Ordering::SeqCst);
         if self.owner_in.load(Ordering::Acquire) != 0 {
@@ -128,6 +131,7 @@ impl<T> Cell<T> {
 
     #[inline]
     fn leave(&self, guest: u32) {
+        meet();
         self.guests.fetch_sub(guest, Ordering::AcqRel);
         fence(Ordering::SeqCst);
         if self.owner_waits.load(Ordering::Relaxed) {
@@ -137,6 +141,7 @@ impl<T> Cell<T> {
 
     #[cold]
     fn ring_owner(&self) {
+        meet();
         if self.owner_waits.swap(false, Ordering::AcqRel) {
             (self.ring)();
         }

@@ -9,6 +9,7 @@ use crate::cmd::cx::{
 use crate::cmd::spec::{Done, Handler};
 use crate::cmd::table::RowRef;
 use crate::host::{Counters, Host};
+use crate::rt::meet::meet;
 use crate::rt::sys::cycles;
 use crate::store::news::listen;
 use crate::store::{Now, PARTS_STEP, Store};
@@ -88,8 +89,7 @@ impl<'a> Door<'a> {
     /// Writes an error reply and counts it.
     #[cold]
     pub fn refuse(&self, error: &Error, out: &mut Out) {
-        self.counters.error_replies.add(1);
-        *self.counters.errors.lock().entry(error.code()).or_default() += 1;
+        self.counters.count_error(error.code());
         out.error(error);
     }
 
@@ -117,6 +117,7 @@ impl<'a> Door<'a> {
         out: &mut Out,
     ) -> (Met, Option<Box<Wait>>) {
         let Handler::Read(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
+        meet();
         let (host, counters) = (self.host, self.counters);
         let now = self.now.with_no_touch(caller.no_touch);
         let (met, wait) = (StdCell::default(), StdCell::default());
@@ -141,6 +142,7 @@ impl<'a> Door<'a> {
         out: &mut Out,
     ) -> Option<Box<Wait>> {
         let Handler::Write(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
+        meet();
         let mut cx =
             WriteCx::new(stores, caller, self.host, self.counters, self.now, row.spec.event.as_slice());
         let before = out.buf.len();

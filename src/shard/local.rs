@@ -55,6 +55,8 @@ pub struct Local {
     #[allow(clippy::vec_box)]
     pool: RefCell<Vec<Box<Group>>>,
     controls: flume::Receiver<Control>,
+    /// Rare messages that were taken in ahead of the pump, and are for it.
+    kept_controls: RefCell<VecDeque<Control>>,
     /// Wakes the pump.
     pump: RefCell<Option<Waker>>,
     pump_awake: StdCell<bool>,
@@ -97,6 +99,7 @@ impl Local {
             backlog: RefCell::default(),
             pool: RefCell::default(),
             controls,
+            kept_controls: RefCell::default(),
             pump: RefCell::default(),
             pump_awake: StdCell::new(false),
             turn: StdCell::new(0),
@@ -143,6 +146,7 @@ impl Local {
         if store.settings_version != self.shared.host.settings_version() {
             store.refresh_settings(&self.shared.host);
             self.shared.set_in_place(&store.settings);
+            self.door(store.now).limit_tracked(store);
         }
     }
 
@@ -219,6 +223,10 @@ impl Local {
             self.hand_out(token, letter);
         } else {
             self.mesh.send(&self.shared, self.id, to, Message::Letter { token, letter });
+            if self.mesh.has_waiting() {
+                // Chores send letters, too: nobody else would come back for what found its ring full.
+                self.begin_turn();
+            }
         }
     }
 
@@ -236,6 +244,13 @@ impl Local {
     /// Takes in what other shards have sent, ahead of the pump: whoever listens hears what happened before the command
     /// that it sent.
     pub fn take_arrivals(&self) {
+        // The first messages of a shard come over a ring that is new.
+        while let Ok(control) = self.controls.try_recv() {
+            match control {
+                Control::Ring(receiver) => self.mesh.add(receiver),
+                other => self.kept_controls.borrow_mut().push_back(other),
+            }
+        }
         if self.mesh.has_arrivals() {
             self.mesh.receive(self.turn.get(), |message| self.receive(message));
         }
@@ -336,16 +351,20 @@ impl Local {
     }
 
     /// Moves messages until nothing is left, then says that the thread goes to sleep. Connections and the stop of
-    /// the server are handed to `f`.
+    /// the server are handed to `f`. When rings are full, their receivers must run first: until then the thread stays
+    /// awake, but its connections have turns, too.
     pub fn pump(&self, mut f: impl FnMut(Control)) {
         let bell = &self.shared.bells[self.id];
         bell.wake_up();
         loop {
             let mut busy = self.pump_once(&mut f);
             if !busy {
+                if self.mesh.has_waiting() {
+                    return self.wake_pump();
+                }
                 self.pump_awake.set(false);
                 bell.fall_asleep();
-                busy = self.mesh.has_arrivals() || !self.controls.is_empty();
+                busy = self.mesh.has_arrivals() || !self.controls.is_empty() || self.is_free_after_all();
                 if !busy {
                     return;
                 }
@@ -354,9 +373,28 @@ impl Local {
         }
     }
 
+    fn next_control(&self) -> Option<Control> {
+        let kept = self.kept_controls.borrow_mut().pop_front();
+        kept.or_else(|| self.controls.try_recv().ok())
+    }
+
+    /// Whether work waits for the data to be free, and it is by now: a guest that left since we looked found us awake
+    /// and rang nobody. Else the guest that leaves will ring.
+    fn is_free_after_all(&self) -> bool {
+        let waits = self.waits_for_data() || !self.wanted.borrow().is_empty();
+        waits && !self.is_aside.get() && self.shared.cells[self.id].wait()
+    }
+
+    /// Whether there is work that needs the data.
+    fn waits_for_data(&self) -> bool {
+        !self.backlog.borrow().is_empty()
+            || !self.ringing.borrow().is_empty()
+            || !self.looks.borrow().is_empty()
+    }
+
     fn pump_once(&self, f: &mut impl FnMut(Control)) -> bool {
         let mut busy = false;
-        while let Ok(control) = self.controls.try_recv() {
+        while let Some(control) = self.next_control() {
             busy = true;
             match control {
                 Control::Ring(receiver) => self.mesh.add(receiver),
@@ -386,10 +424,7 @@ impl Local {
     /// Runs the groups that other shards sent, and rings who waits for the data. Rung again by the latch when
     /// somebody holds it.
     fn work(&self) {
-        if self.backlog.borrow().is_empty()
-            && self.ringing.borrow().is_empty()
-            && self.looks.borrow().is_empty()
-        {
+        if !self.waits_for_data() {
             return;
         }
         let Some(mut store) = self.enter().or_else(|| self.enter_after_wait()) else { return };

@@ -10,9 +10,10 @@ use ringbuf::{HeapCons, HeapProd, HeapRb};
 
 use super::Shared;
 use super::msg::{Control, Message};
+use crate::rt::meet::meet;
 
-/// Messages that a ring takes.
-const RING_MESSAGES: usize = 256;
+/// Messages that a ring of a server takes.
+pub const RING_MESSAGES: usize = 256;
 
 /// The receiving end of a ring.
 pub struct Receiver(HeapCons<Message>);
@@ -58,23 +59,25 @@ impl Mesh {
     fn push(&self, shared: &Shared, to: usize, message: Message) -> Result<(), Message> {
         let mut rings = self.to.borrow_mut();
         let ring = rings[to].get_or_insert_with(|| {
-            let (sender, receiver) = HeapRb::new(RING_MESSAGES).split();
+            let (sender, receiver) = HeapRb::new(shared.ring_messages).split();
             shared.control(to, Control::Ring(Receiver(receiver)));
             sender
         });
+        meet();
         ring.try_push(message)
     }
 
-    /// Tries again to send what found its ring full. `true`: some is still waiting.
+    /// Tries again to send what found its ring full. `true`: some of it was sent.
     pub fn send_waiting(&self, shared: &Shared) -> bool {
         let mut waiting = self.waiting.borrow_mut();
-        let count = waiting.len();
+        let (count, mut any) = (waiting.len(), false);
         let mut stuck: Vec<usize> = Vec::new();
         for _ in 0..count {
             let Some((to, message)) = waiting.pop_front() else { break };
             let sent = if stuck.contains(&to) { Err(message) } else { self.push(shared, to, message) };
             match sent {
                 Ok(()) => {
+                    any = true;
                     shared.bells[to].ring();
                 }
                 Err(message) => {
@@ -83,7 +86,13 @@ impl Mesh {
                 }
             }
         }
-        !waiting.is_empty()
+        any
+    }
+
+    /// Whether a message waits in the sender, because its ring was full.
+    #[inline]
+    pub fn has_waiting(&self) -> bool {
+        !self.waiting.borrow().is_empty()
     }
 
     /// Takes what has arrived, ring by ring, at most a ring's worth each. `start` rotates which ring is first.
@@ -92,7 +101,9 @@ impl Mesh {
         let mut any = false;
         for offset in 0..count {
             let index = (start + offset) % count;
-            for _ in 0..RING_MESSAGES {
+            let most = self.from.borrow()[index].0.capacity().get();
+            for _ in 0..most {
+                meet();
                 // Not borrowed while `f` runs: it may send, and sending may make rings.
                 let Some(message) = self.from.borrow_mut()[index].0.try_pop() else { break };
                 any = true;
@@ -104,6 +115,7 @@ impl Mesh {
 
     /// Whether something has arrived.
     pub fn has_arrivals(&self) -> bool {
+        meet();
         self.from.borrow().iter().any(|ring| !ring.0.is_empty())
     }
 }

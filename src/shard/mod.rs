@@ -1,4 +1,4 @@
-//! One shard: its data behind a latch, the mesh to the others, and the one door to handlers. Floor 4.
+//! One shard: its data behind a latch, the mesh to the others, and the one door to handlers. Floor 5.
 pub mod cell;
 pub mod doorbell;
 pub mod exec;
@@ -32,6 +32,8 @@ pub struct Shared {
     pub bells: Vec<Arc<Doorbell>>,
     /// Rare messages: new rings, new connections, stop.
     pub controls: Vec<flume::Sender<msg::Control>>,
+    /// Messages that a ring between two shards takes.
+    pub ring_messages: usize,
     /// Process-wide facts.
     pub host: Arc<Host>,
     /// Reads of other shards' keys may be served in place (`cross-shard-fast-path`, resolved).

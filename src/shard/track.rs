@@ -35,14 +35,14 @@ impl Door<'_> {
     pub fn limit_tracked(&self, store: &mut Store) -> bool {
         let most = store.settings.int(P::TRACKING_TABLE_MAX_KEYS) as u64;
         // Where all hold too many, one holds more than its share: only such a one needs to look at the others.
-        let own = store.tracked_keys() as u64;
-        if most == 0 || own * self.host.shards() as u64 <= most {
+        let beyond_share = (store.tracked_keys() as u64).saturating_sub(most / self.host.shards() as u64);
+        if most == 0 || beyond_share == 0 {
             return false;
         }
         let _alone = self.host.trackers.limit();
-        let excess = self.host.sum(|counters| &counters.tracked_keys).saturating_sub(most).min(own) as usize;
-        store.untrack_some(excess.min(STEP_KEYS));
-        excess > STEP_KEYS
+        let excess = self.host.sum(|counters| &counters.tracked_keys).saturating_sub(most).min(beyond_share);
+        store.untrack_some((excess as usize).min(STEP_KEYS));
+        excess as usize > STEP_KEYS
     }
 
     /// Leaves word for clients whose keys have changed.

@@ -11,7 +11,7 @@ use crate::base::clock;
 use crate::cmd::cx::Caller;
 use crate::cmd::spec::{Spec, flag, gate};
 use crate::cmd::table::RowRef;
-use crate::config::{P, words};
+use crate::config::{MemoryBound, P, Settings, words};
 use crate::host::mail::{Address, Letter, Mail};
 use crate::host::slow_log::{SlowCommand, shorten};
 use crate::host::{ClientInfo, Host};
@@ -22,6 +22,10 @@ pub struct Watch {
     version: StdCell<u64>,
     /// Commands that take so many cycles are looked at; `u64::MAX`: none are.
     pub slow_cycles: StdCell<u64>,
+    /// Bytes that all clients together may cost.
+    pub clients_bytes_max: StdCell<u64>,
+    /// That became less, and clients may have to go.
+    pub clients_bytes_fell: StdCell<bool>,
     /// Durations of commands are kept (`latency-tracking`).
     pub tracks: StdCell<bool>,
 }
@@ -29,7 +33,13 @@ pub struct Watch {
 impl Watch {
     /// Follows no settings yet.
     pub fn new() -> Watch {
-        Watch { version: StdCell::new(0), slow_cycles: StdCell::new(u64::MAX), tracks: StdCell::new(false) }
+        Watch {
+            version: StdCell::new(0),
+            slow_cycles: StdCell::new(u64::MAX),
+            clients_bytes_max: StdCell::new(u64::MAX),
+            clients_bytes_fell: StdCell::new(false),
+            tracks: StdCell::new(false),
+        }
     }
 
     /// Follows the settings in force.
@@ -45,6 +55,8 @@ impl Watch {
         self.version.set(host.settings_version());
         let settings = host.settings();
         self.tracks.set(settings.bool(P::LATENCY_TRACKING));
+        let max_bytes = clients_bytes_max(&settings);
+        self.clients_bytes_fell.set(max_bytes < self.clients_bytes_max.replace(max_bytes));
         let log_us = u64::try_from(settings.int(P::SLOWLOG_LOG_SLOWER_THAN)).ok();
         let monitor_ms = settings.int(P::LATENCY_MONITOR_THRESHOLD).max(0) as u64;
         let monitor_us = (monitor_ms > 0).then(|| monitor_ms.saturating_mul(1000));
@@ -53,6 +65,20 @@ impl Watch {
         let cycles = |us| (us as f64 * host.cycles_per_us() * 0.99) as u64;
         self.slow_cycles.set(slow_us.map_or(u64::MAX, cycles));
     }
+}
+
+/// Less than this is no limit that one could live with.
+const CLIENTS_BYTES_MIN: u64 = 128 * 1024;
+
+/// What `maxmemory-clients` says; a part of no limit is none.
+fn clients_bytes_max(settings: &Settings) -> u64 {
+    let bytes = match settings.bound(P::MAXMEMORY_CLIENTS) {
+        MemoryBound::Bytes(bytes) => bytes,
+        MemoryBound::Percent(part) => {
+            (u128::from(settings.memory(P::MAXMEMORY)) * u128::from(part) / 100) as u64
+        }
+    };
+    if bytes == 0 { u64::MAX } else { bytes.max(CLIENTS_BYTES_MIN) }
 }
 
 impl Default for Watch {
@@ -163,6 +189,22 @@ pub fn stop_monitoring(host: &Host, address: Address) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clients_may_cost_a_part_of_the_memory() {
+        let max = |pairs: &[(&str, &str)]| {
+            let mut settings = Settings::default();
+            for (name, value) in pairs {
+                settings.set(name.as_bytes(), &[value.as_bytes()]).unwrap();
+            }
+            clients_bytes_max(&settings)
+        };
+        assert_eq!(max(&[]), u64::MAX);
+        assert_eq!(max(&[("maxmemory-clients", "1mb")]), 1 << 20);
+        assert_eq!(max(&[("maxmemory-clients", "1kb")]), CLIENTS_BYTES_MIN);
+        assert_eq!(max(&[("maxmemory-clients", "5%")]), u64::MAX);
+        assert_eq!(max(&[("maxmemory-clients", "5%"), ("maxmemory", "100mb")]), 5 << 20);
+    }
 
     #[test]
     fn lines_of_monitor() {

@@ -69,6 +69,7 @@ scripts!(
     sorted_set,
     geo,
     generic,
+    pubsub,
     sort,
     connection,
     server,

@@ -3,6 +3,7 @@
 mod support;
 
 mod blocking;
+mod client_memory;
 mod clients;
 mod closing;
 mod events;
@@ -16,6 +17,7 @@ mod process;
 mod protocol;
 mod pubsub;
 mod slow_log;
+mod tracking;
 mod transactions;
 
 use support::{Client, Server};

@@ -162,6 +162,34 @@ fn messages_to_oneself_follow_the_reply() {
 }
 
 #[test]
+fn transactions_publish_and_unsubscribe() {
+    on_all_shards(|_, client| {
+        client.run("HELLO 3");
+        client.check("SUBSCRIBE a", message('>', &["subscribe", "a", "1"]));
+        let call = |line: &str| command(&line.split(' ').collect::<Vec<_>>());
+        let lines =
+            ["MULTI", "SET k v", "PUBLISH a x", "UNSUBSCRIBE a", "SUBSCRIBE b", "GET k", "PUBLISH b y"];
+        client.send(lines.map(call).concat());
+        assert_eq!(client.read_bytes(), b"+OK\r\n");
+        lines[1..].iter().for_each(|_| assert_eq!(client.read_bytes(), b"+QUEUED\r\n"));
+        client.send([call("EXEC"), call("PING")].concat());
+        let replies = [
+            b"*6\r\n+OK\r\n:1\r\n".to_vec(),
+            message('>', &["unsubscribe", "a", "0"]),
+            message('>', &["subscribe", "b", "1"]),
+            b"$1\r\nv\r\n:1\r\n".to_vec(),
+            message('>', &["message", "a", "x"]),
+            message('>', &["message", "b", "y"]),
+            b"+PONG\r\n".to_vec(),
+        ];
+        let replies = replies.concat();
+        let got = client.read_exact(replies.len());
+        assert_eq!(String::from_utf8_lossy(&got), String::from_utf8_lossy(&replies));
+        client.expect_silence();
+    });
+}
+
+#[test]
 fn client_reply_does_not_hold_pushes_back() {
     on_all_shards(|server, client| {
         let mut other = server.client();

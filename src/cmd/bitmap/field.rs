@@ -209,6 +209,20 @@ pub fn bitfield_ro(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
     Ok(())
 }
 
+/// BITFIELD with GET alone reads; anything else may write.
+pub fn key_use(call: &[&[u8]]) -> &'static str {
+    let mut at = 2;
+    while let Some(word) = call.get(at) {
+        let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        let words = if is("get") { 3 } else { 2 };
+        if !is("get") && !is("overflow") || at + words > call.len() {
+            return "RW access update";
+        }
+        at += words;
+    }
+    "RO access"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -45,6 +45,7 @@ pub const COMMANDS: &[Spec] = &[
     .doc(B, "3.2.0", "Reads and changes integers of any width inside a string.")
     .cost("O(1) for each subcommand.")
     .keys(&[key("RW access update variable_flags", 1)])
+    .key_use(field::key_use)
     .with(flag::DENYOOM),
     Spec::read("bitfield_ro", "key [GET encoding offset [GET encoding offset ...]]", field::bitfield_ro)
         .doc(B, "6.0.0", "Reads integers of any width inside a string.")

@@ -330,3 +330,8 @@ pub fn msetnx(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
     out.flag(true);
     Ok(())
 }
+/// SET with GET also reads.
+pub fn set_key_use(call: &[&[u8]]) -> &'static str {
+    let gets = call.iter().skip(3).any(|word| word.eq_ignore_ascii_case(b"get"));
+    if gets { "RW access update" } else { "OW update" }
+}

@@ -32,6 +32,7 @@ pub const COMMANDS: &[Spec] = &[
     .event(class::STRING, "set")
     .doc(S, "1.0.0", "Sets the string value of a key, whatever it held before; makes the key when it does not exist.")
     .keys(&[key("RW access update variable_flags", 1)])
+    .key_use(get_set::set_key_use)
     .with(flag::DENYOOM),
     Spec::write("setnx", "key value", get_set::setnx)
         .event(class::STRING, "set")

@@ -72,17 +72,13 @@ pub(super) fn memory(cx: &ReadCx<'_>, text: &mut Text) {
         "mem_total_replication_buffers",
         "mem_replica_full_sync_buffer",
         "mem_clients_slaves",
-        "mem_clients_normal",
-        "mem_cluster_links",
-        "mem_aof_buffer",
     ]);
+    text.field("mem_clients_normal", cx.host.sum(|c| &c.client_bytes));
+    text.zeros(&["mem_cluster_links", "mem_aof_buffer"]);
     text.field("mem_allocator", "jemalloc-5.3.0");
-    text.zeros(&[
-        "mem_overhead_db_hashtable_rehashing",
-        "active_defrag_running",
-        "lazyfree_pending_objects",
-        "lazyfreed_objects",
-    ]);
+    text.zeros(&["mem_overhead_db_hashtable_rehashing", "active_defrag_running"]);
+    text.field("lazyfree_pending_objects", cx.host.lazy_free.pending_objects());
+    text.field("lazyfreed_objects", cx.host.lazy_free.freed_objects());
 }
 
 pub(super) fn persistence(cx: &ReadCx<'_>, text: &mut Text) {

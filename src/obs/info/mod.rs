@@ -68,6 +68,7 @@ const SECTIONS: &[Section] = &[
     section("clients", process::clients),
     section("memory", data::memory),
     section("persistence", data::persistence),
+    section("threads", stats::threads),
     section("stats", stats::stats),
     section("replication", process::replication),
     section("cpu", process::cpu),

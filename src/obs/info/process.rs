@@ -5,6 +5,7 @@ use super::Text;
 use crate::base::clock;
 use crate::cmd::cx::ReadCx;
 use crate::config::{P, REDIS_VERSION, VERSION};
+use crate::host::{ClientInfo, mark};
 use crate::rt::sys;
 use crate::store::Store;
 
@@ -56,20 +57,20 @@ pub(super) fn server(cx: &ReadCx<'_>, text: &mut Text) {
 
 pub(super) fn clients(cx: &ReadCx<'_>, text: &mut Text) {
     let all = cx.host.clients.all();
-    let largest =
-        |pick: fn(&crate::host::ClientInfo) -> u64| all.iter().map(|info| pick(info)).max().unwrap_or(0);
+    let largest = |pick: fn(&ClientInfo) -> u64| all.iter().map(|info| pick(info)).max().unwrap_or(0);
     text.section("Clients");
     text.field("connected_clients", all.len());
     text.field("cluster_connections", 0);
     text.field("maxclients", cx.host.settings().int(P::MAXCLIENTS));
     text.field("client_recent_max_input_buffer", largest(|info| info.query_capacity.load(Ordering::Relaxed)));
     text.field("client_recent_max_output_buffer", largest(|info| info.output_bytes.load(Ordering::Relaxed)));
-    text.field("blocked_clients", cx.host.sum(|c| &c.blocked_clients));
+    let count = |is: &dyn Fn(&ClientInfo) -> bool| all.iter().filter(|info| is(info)).count();
+    let paused = count(&|info| info.has(mark::PAUSED)) as u64;
+    text.field("blocked_clients", cx.host.sum(|c| &c.blocked_clients) + paused);
     text.field("tracking_clients", cx.host.trackers.len());
-    text.field("pubsub_clients", all.iter().filter(|info| info.is_subscriber()).count());
-    let watching = all.iter().filter(|info| info.watched.load(Ordering::Relaxed) > 0);
-    text.field("watching_clients", watching.count());
-    text.zeros(&["clients_in_timeout_table"]);
+    text.field("pubsub_clients", count(&|info| info.is_subscriber()));
+    text.field("watching_clients", count(&|info| info.watched.load(Ordering::Relaxed) > 0));
+    text.field("clients_in_timeout_table", cx.host.sum(|c| &c.timed_waits));
     let keys = |count: fn(&Store) -> usize| cx.all().map(count).sum::<usize>();
     text.field("total_watched_keys", keys(Store::watched_keys));
     text.field("total_blocking_keys", keys(|store| store.waited_keys(false)));

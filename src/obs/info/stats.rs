@@ -6,8 +6,9 @@ use crate::cmd::cx::ReadCx;
 use crate::cmd::table::table;
 use crate::config::P;
 use crate::host::hub::Kind;
-use crate::host::{CommandCounters, Host};
+use crate::host::{CommandCounters, Host, TOO_MANY_ERRORS};
 use crate::obs::latency;
+use crate::rt::sys;
 
 pub(super) fn stats(cx: &ReadCx<'_>, text: &mut Text) {
     let host = cx.host;
@@ -21,15 +22,9 @@ pub(super) fn stats(cx: &ReadCx<'_>, text: &mut Text) {
     text.field("expired_fields", host.sum(|c| &c.expired_subkeys));
     text.field("expired_keys", host.sum(|c| &c.expired_keys));
     text.field("expired_stale_perc", "0.00");
-    text.zeros(&[
-        "expired_time_cap_reached_count",
-        "expire_cycle_cpu_milliseconds",
-        "evicted_keys",
-        "evicted_clients",
-        "evicted_scripts",
-        "total_eviction_exceeded_time",
-        "current_eviction_exceeded_time",
-    ]);
+    text.zeros(&["expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds", "evicted_keys"]);
+    text.field("evicted_clients", host.sum(|c| &c.evicted_clients));
+    text.zeros(&["evicted_scripts", "total_eviction_exceeded_time", "current_eviction_exceeded_time"]);
     text.field("keyspace_hits", host.sum(|c| &c.hits));
     text.field("keyspace_misses", host.sum(|c| &c.misses));
     text.field("pubsub_channels", host.hub.subjects(Kind::Channel));
@@ -56,7 +51,7 @@ pub(super) fn stats(cx: &ReadCx<'_>, text: &mut Text) {
     text.field("total_reads_processed", host.sum(|c| &c.reads));
     text.field("total_writes_processed", host.sum(|c| &c.writes));
     text.zeros(&["io_threaded_reads_processed", "io_threaded_writes_processed"]);
-    text.field("client_query_buffer_limit_disconnections", 0);
+    text.field("client_query_buffer_limit_disconnections", host.sum(|c| &c.query_limit_closed));
     text.field("client_output_buffer_limit_disconnections", host.sum(|c| &c.output_limit_closed));
     text.zeros(&["reply_buffer_shrinks", "reply_buffer_expands"]);
     text.zeros(&[
@@ -65,7 +60,30 @@ pub(super) fn stats(cx: &ReadCx<'_>, text: &mut Text) {
         "acl_access_denied_key",
         "acl_access_denied_channel",
     ]);
+    event_loop(host, text);
     shards(host, text);
+}
+
+/// What Redis tells of its event loop: here turns of connections, and the time that the process has spent.
+fn event_loop(host: &Host, text: &mut Text) {
+    let rates = host.gauges.rates();
+    let cycles: u64 = host.counters.iter().flat_map(|shard| &shard.commands).map(|c| c.cycles.get()).sum();
+    let [(user, system), _] = sys::cpu_seconds();
+    text.field("eventloop_cycles", host.sum(|c| &c.reads));
+    text.field("eventloop_duration_sum", format_args!("{:.0}", (user + system) * 1e6));
+    text.field("eventloop_duration_cmd_sum", format_args!("{:.0}", cycles as f64 / host.cycles_per_us()));
+    text.field("instantaneous_eventloop_cycles_per_sec", format_args!("{:.0}", rates.reads));
+    let us = if rates.reads > 0.0 { rates.cpu * 1e6 / rates.reads } else { 0.0 };
+    text.field("instantaneous_eventloop_duration_usec", format_args!("{us:.0}"));
+}
+
+/// What each shard's thread reads and writes.
+pub(super) fn threads(cx: &ReadCx<'_>, text: &mut Text) {
+    text.section("Threads");
+    for (number, shard) in cx.host.counters.iter().enumerate() {
+        let (clients, reads, writes) = (shard.clients.get(), shard.reads.get(), shard.writes.get());
+        text.line(format_args!("io_thread_{number}:clients={clients},reads={reads},writes={writes}"));
+    }
 }
 
 fn traffic(host: &Host, text: &mut Text) {
@@ -130,6 +148,9 @@ pub(super) fn errorstats(cx: &ReadCx<'_>, text: &mut Text) {
         for (code, count) in shard.errors.lock().iter() {
             *all.entry(code.clone()).or_default() += count;
         }
+    }
+    if all.contains_key(TOO_MANY_ERRORS) {
+        all = BTreeMap::from([(TOO_MANY_ERRORS.to_string(), 1)]);
     }
     for (code, count) in all {
         text.line(format_args!("errorstat_{code}:count={count}"));
