@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs everything that must pass: format, lints, unit tests, the tidy test, the server over the wire, the size sweep,
+# Runs everything that must pass: format, lints, unit tests, the tidy test, the simulation, the server over the wire, the size sweep,
 # the differential tests against redis-server, loom on the latch, the Tcl suite where there is one, a smoke run of the
 # fuzz targets.
 #
@@ -14,7 +14,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-STEPS="${*:-fmt clippy unit tidy wire sweep diff clients loom fuzz tcl}"
+STEPS="${*:-fmt clippy unit tidy sim wire sweep diff clients loom fuzz tcl}"
 LOG_DIR=$(mktemp -d)
 trap 'rm -rf "$LOG_DIR"' EXIT
 PASSED=0
@@ -95,6 +95,7 @@ run_step() {
     clippy) one clippy cargo clippy -q --profile test --all-targets -- -D warnings ;;
     unit) tests unit cargo test --lib --bins ;;
     tidy) tests tidy cargo test --test tidy ;;
+    sim) tests sim cargo test --test sim ;;
     wire) tests wire cargo test --test wire ;;
     sweep) tests sweep cargo test --test sweep ;;
     diff)

@@ -28,6 +28,7 @@ use crate::shard::hold;
 use crate::shard::local::{Event, Local, Mailbox};
 use crate::shard::msg::Token;
 use crate::shard::plan::{Plan, ShardSet, plan};
+use crate::shard::watch::Origin;
 use crate::store::Store;
 use crate::wire::error::{unknown_command, unknown_subcommand};
 use crate::wire::parse::{Limits, Parsed, Parser, Violation};
@@ -565,6 +566,8 @@ impl Session {
             let reason = reason.strip_prefix("ERR ").unwrap_or(&reason);
             let error = Error::line(format!("EXECABORT Transaction discarded because of: {reason}"));
             door.reject(row, &error, &mut self.out);
+            // It was shown to begin, so it is shown to end.
+            door.show_monitors(Origin::Client(&self.client.info), self.client.caller.db, &[b"exec"]);
             return self.after_slow(before);
         }
         self.client.fail_transaction();

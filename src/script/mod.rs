@@ -70,10 +70,6 @@ pub trait Bridge {
     fn failed(&mut self, _line: &[u8], _counted: bool) {}
 }
 
-/// Bytes of stack that a script may take, whatever it does: Lua nests 200 calls through its C functions, of which
-/// `gsub` takes more than eight KiB, and its matcher calls itself for each item of a pattern, which has a limit here.
-pub const STACK_BYTES_MAX: usize = 4 << 20;
-
 /// Writes go to the append-only file.
 pub const REPL_AOF: u8 = 1;
 /// Writes go to replicas.

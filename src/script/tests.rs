@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::host::sha1_hex;
 use super::*;
+use crate::rt::sys::fiber::STACK_BYTES;
 use crate::wire::{Error, Protocol};
 
 /// Answers GET, SET, INCR, ECHO, PING and replies given raw; counts what it is asked.
@@ -576,29 +577,29 @@ fn libraries_are_refused() {
     assert_eq!(house.fcall("code", &[], &[]), ":1\r\n");
 }
 
-/// Runs `body` on a stack of the size that is promised to be enough.
-fn on_promised_stack(body: &str) -> String {
+/// Runs `body` on a stack like a fiber's, of which commands get a quarter.
+fn on_small_stack(body: &str) -> String {
     let body = body.to_string();
-    let thread = std::thread::Builder::new().stack_size(STACK_BYTES_MAX);
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES / 4 * 3);
     thread.spawn(move || House::new().eval(&body)).unwrap().join().unwrap()
 }
 
 #[test]
 fn no_script_overflows_the_stack() {
     let nested = "local function f() string.gsub('x', 'x', f) end f()";
-    assert!(on_promised_stack(nested).starts_with("-ERR C stack overflow"));
+    assert!(on_small_stack(nested).starts_with("-ERR C stack overflow"));
     let nested = "local function f() pcall(string.gsub, 'x', 'x', f) end f() return 1";
-    assert_eq!(on_promised_stack(nested), ":1\r\n");
+    assert_eq!(on_small_stack(nested), ":1\r\n");
     let long = |items: usize| {
         let pattern = format!("string.rep('a?', {items})");
-        on_promised_stack(&format!("return {{string.find('a', {pattern}), ('a'):match({pattern})}}"))
+        on_small_stack(&format!("return {{string.find('a', {pattern}), ('a'):match({pattern})}}"))
     };
     assert_eq!(long(4096), "*2\r\n:1\r\n$1\r\na\r\n");
     assert!(long(4097).starts_with("-ERR user_script:1: pattern too complex"));
     let plain = "local long = string.rep('a', 10000) return {string.find(long, long), tostring(string.find(long, '?' .. long, 1, true))}";
-    assert_eq!(on_promised_stack(plain), "*2\r\n:1\r\n$3\r\nnil\r\n");
+    assert_eq!(on_small_stack(plain), "*2\r\n:1\r\n$3\r\nnil\r\n");
     let deep = "return loadstring('return ' .. string.rep('(', 100000) .. '1')";
-    assert_eq!(on_promised_stack(deep), "$-1\r\n");
+    assert_eq!(on_small_stack(deep), "$-1\r\n");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::watch::Origin;
 use crate::cmd::cx::{
     Caller, Client, ConnCx, Held, Met, Parts, ReadCx, ReadStores, Wait, WholeCx, Wish, WriteCx, WriteStores,
 };
-use crate::cmd::spec::{Done, Handler};
+use crate::cmd::spec::{Done, Handler, flag};
 use crate::cmd::table::RowRef;
 use crate::host::{Counters, Host};
 use crate::rt::meet::meet;
@@ -292,6 +292,10 @@ impl<'a> Door<'a> {
         let Handler::Whole(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let (host, now) = (self.host, self.now);
         let (before, start) = (out.buf.len(), self.clock.get());
+        if row.spec.flags & flag::SKIP_MONITOR != 0 {
+            // A script, which is shown before what it calls.
+            self.show_monitors(Origin::Client(&client.info), client.caller.db, &row.spec.shown(args));
+        }
         let mut cx = WholeCx { client, stores: stores.reborrow(), host, now, parts: self };
         let done = handler(&mut cx, args, out);
         // Its time is that of its parts, too.
@@ -325,7 +329,8 @@ impl Parts for Door<'_> {
                 debug_assert!(wait.is_none(), "a part of a whole does not wait");
             }
         }
-        self.feed_monitors(row.spec, Origin::Client(&client.info), client.caller.db, args);
+        let origin = if client.is_script { Origin::Script } else { Origin::Client(&client.info) };
+        self.feed_monitors(row.spec, origin, client.caller.db, args);
     }
 }
 

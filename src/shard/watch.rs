@@ -113,13 +113,13 @@ impl Door<'_> {
         }
     }
 
-    /// Shows any words to everybody who monitors.
+    /// Shows any words to everybody who monitors, if anybody does.
     #[cold]
     pub fn show_monitors(&self, origin: Origin<'_>, db: u32, shown: &[&[u8]]) {
-        let all: Vec<Address> = self.host.monitors.lock().clone();
-        if all.is_empty() {
+        if self.host.gates.load(Ordering::Relaxed) & gate::MONITORED == 0 {
             return;
         }
+        let all: Vec<Address> = self.host.monitors.lock().clone();
         let line: Arc<[u8]> = monitor_line(clock::wall_us(), origin, db, shown).into();
         let mut mail: Mail = all.into_iter().map(|address| (address, Letter::Line(line.clone()))).collect();
         self.local.send_mail(&mut mail);
