@@ -110,11 +110,8 @@ impl Session {
             }
             Stand::Unblocked => {
                 count_unserved(local, blocked);
-                self.end_wait(local, |_| {});
-                local.door_now().refuse(
-                    &Error::line("UNBLOCKED client unblocked via CLIENT UNBLOCK".into()),
-                    &mut self.out,
-                );
+                let error = Error::line("UNBLOCKED client unblocked via CLIENT UNBLOCK".into());
+                self.end_wait(local, |out| local.door_now().refuse(&error, out));
                 None
             }
             Stand::Waiting | Stand::Claimed | Stand::Over => Some(Turn::Blocked(blocked.until_ms)),

@@ -415,6 +415,9 @@ fn pause(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
 fn unpause(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     cx.host.pause_until_ms.store(0, Ordering::Relaxed);
     cx.host.gates.fetch_and(!(gate::PAUSE_ALL | gate::PAUSE_WRITE), Ordering::Relaxed);
+    // Nobody waits for the next tick.
+    let paused = cx.host.clients.all().into_iter().filter(|info| info.has(mark::PAUSED));
+    cx.client.mail.extend(paused.map(|info| (*info.address.lock(), Letter::Rung)));
     out.ok();
     Ok(())
 }

@@ -137,8 +137,6 @@ pub struct Session {
     pub(super) blocked: Option<Blocked>,
     /// Letters that must not overtake a reply.
     pub(super) held_back: Vec<Letter>,
-    /// Clients are paused, and this one waits for that to end.
-    is_paused: bool,
     /// A command that was set aside because it takes long.
     pub(super) fiber: Option<Fiber<Ran>>,
     /// Its shard.
@@ -165,7 +163,6 @@ impl Session {
             wanted: None,
             blocked: None,
             held_back: Vec::new(),
-            is_paused: false,
             fiber: None,
             home: local.clone(),
             closing: false,
@@ -201,7 +198,6 @@ impl Session {
         }
         self.pending_hold.release(&local.shared);
         self.leave_wait(local);
-        self.set_paused(local, false);
         commands::stop_monitoring(&self.client, &local.shared.host);
         self.client.stop_tracking(&local.shared.host);
         memory::forget(local, &self.client.info);
@@ -321,7 +317,7 @@ impl Session {
         let mut granted = false;
         while let Some(event) = self.mailbox.take() {
             match event {
-                Event::Rung => self.client.info.set(mark::PAUSED, false),
+                Event::Rung => {}
                 Event::Letter(letter) => self.read_letter(local, letter),
                 Event::Granted(shard) => {
                     self.pending_hold.granted(shard);
@@ -337,17 +333,11 @@ impl Session {
         !self.gather.is_open() && (granted || self.wanted.is_none())
     }
 
-    /// Who waits for a pause to end counts as blocked.
-    fn set_paused(&mut self, local: &Local, paused: bool) {
-        if paused != self.is_paused {
-            self.is_paused = paused;
-            local.counters.blocked_clients.add(if paused { 1 } else { 1u64.wrapping_neg() });
-        }
-    }
-
     /// What follows from how a batch stopped; `None`: go on at once.
     pub(super) fn stopped(&mut self, local: &Local, stop: Stop) -> Option<Turn> {
-        self.set_paused(local, matches!(stop, Stop::Paused));
+        if self.client.info.has(mark::PAUSED) != matches!(stop, Stop::Paused) {
+            self.client.info.set(mark::PAUSED, matches!(stop, Stop::Paused));
+        }
         // A wish was consumed with its command; every other reason is still there when the replies are back.
         if self.gather.is_open() && !matches!(stop, Stop::Wish) {
             self.gather.send(local);
@@ -366,7 +356,6 @@ impl Session {
             Stop::Blocked => None,
             Stop::Aside => Some(Session::next_turn()),
             Stop::Paused => {
-                self.client.info.set(mark::PAUSED, true);
                 local.ring_at_tick(self.token);
                 Some(Turn::Wait)
             }

@@ -40,8 +40,8 @@ pub enum Effect {
     Made,
     /// The value was replaced or edited.
     Written,
-    /// What hangs on the value, as groups do on a stream, was changed: who watches the key, or waits for it, does not
-    /// hear of that.
+    /// What hangs on the value, as groups do on a stream, was changed: who watches the key, waits for it or has read it
+    /// does not hear of that.
     Beside,
     /// The key was deleted by a command.
     Deleted,

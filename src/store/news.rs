@@ -174,10 +174,20 @@ impl Store {
     #[cold]
     #[inline(never)]
     pub(super) fn note_change(&mut self, db: u32, key: Key<'_>, effect: Effect) {
-        if self.listens & listen::WATCHES != 0 && effect != Effect::Beside {
+        if effect != Effect::Beside {
+            self.note_new_value(db, key, effect);
+        }
+        if self.listens & listen::EVENTS != 0 {
+            self.note_effect(db, key, effect);
+        }
+    }
+
+    /// Notes a change of the value, of its deadline, or of whether there is one.
+    fn note_new_value(&mut self, db: u32, key: Key<'_>, effect: Effect) {
+        if self.listens & listen::WATCHES != 0 {
             self.raise_watches(db, key, effect);
         }
-        if self.listens & listen::WAITERS != 0 && !matches!(effect, Effect::Deadline | Effect::Beside) {
+        if self.listens & listen::WAITERS != 0 && effect != Effect::Deadline {
             self.note_ready(db, key);
         }
         if self.listens & listen::READERS != 0 {
@@ -186,9 +196,6 @@ impl Store {
         if self.listens & listen::BROADCASTS != 0 {
             let on_its_own = matches!(effect, Effect::Expired | Effect::PartsExpired);
             self.note_broadcast(key, if on_its_own { 0 } else { self.actor });
-        }
-        if self.listens & listen::EVENTS != 0 {
-            self.note_effect(db, key, effect);
         }
     }
 
