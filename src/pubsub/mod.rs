@@ -7,8 +7,8 @@ use crate::cmd::cx::ConnCx;
 use crate::cmd::docs;
 use crate::cmd::spec::{Done, Group::PubSub as G, KeyPart, Spec, flag, not_keys};
 use crate::host::hub::Kind;
-use crate::wire::error::subcommand_syntax;
 use crate::wire::{Args, Out};
+use crate::wire::{Error, error::subcommand_syntax};
 
 const LISTENING: u32 = flag::PUBSUB | flag::NOSCRIPT | flag::SUBSCRIBERS | flag::PUSHES;
 const PUBLISHING: u32 = flag::PUBSUB | flag::FAST | flag::MAY_REPLICATE | flag::NO_INTERCEPT;
@@ -91,6 +91,9 @@ fn psubscribe(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
 }
 
 fn ssubscribe(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    if cx.client.caller.is_part {
+        return Err(Error::err("SSUBSCRIBE isn't allowed for a DENY BLOCKING client"));
+    }
     join(cx, args, out, Kind::ShardChannel, b"ssubscribe")
 }
 
