@@ -17,7 +17,8 @@ OUT=${OUT:-$TARGET/tcl}
 UNITS=${*:-unit/type/string unit/type/incr unit/type/list unit/type/list-2 unit/type/list-3 unit/type/set unit/type/zset
     unit/type/hash unit/type/stream unit/type/stream-cgroups unit/hashexpire unit/geo unit/hyperloglog unit/bitops
     unit/bitfield unit/sort unit/scan unit/dump unit/keyspace unit/expire unit/other unit/protocol unit/querybuf
-    unit/limits unit/quit unit/multi unit/tracking unit/pubsub}
+    unit/limits unit/quit unit/multi unit/tracking unit/pubsub unit/scripting unit/functions unit/introspection unit/introspection-2 unit/info-command
+    unit/slowlog unit/latency-monitor unit/lazyfree unit/pause unit/violations unit/replybufsize}
 PORT=${PORT:-17301}
 
 if [ -z "${PERIGEE_BIN:-}" ]; then

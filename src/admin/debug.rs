@@ -74,7 +74,12 @@ const SUBCOMMANDS: &[Spec] = &[
         .with(FLAGS)
         .route(Route::All),
     generic::DEBUG_SDSLEN,
-    idle("debug|set-disable-deny-scripts", "0|1"),
+    row(
+        "debug|set-disable-deny-scripts",
+        "0|1",
+        set_disable_deny_scripts,
+        "Lets scripts call what they otherwise may not.",
+    ),
     row(
         "debug|set-skip-checksum-validation",
         "0|1",
@@ -156,6 +161,12 @@ fn is_on(arg: &[u8]) -> bool {
 
 fn set_skip_checksums(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     cx.host.skips_checksums.store(is_on(args.bytes()?), Ordering::Relaxed);
+    out.ok();
+    Ok(())
+}
+
+fn set_disable_deny_scripts(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    cx.host.scripts_may_all.store(is_on(args.bytes()?), Ordering::Relaxed);
     out.ok();
     Ok(())
 }

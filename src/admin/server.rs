@@ -23,8 +23,9 @@ pub const COMMANDS: &[Spec] = &[
         .tips(&["nondeterministic_output"]),
 ];
 
-fn time(_: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
-    let us = clock::wall_us() as i64;
+fn time(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
+    // In a whole it is the same time all along.
+    let us = if cx.client.caller.is_part { cx.now.ms as i64 * 1000 } else { clock::wall_us() as i64 };
     out.array(2);
     out.bulk_int(us / 1_000_000);
     out.bulk_int(us % 1_000_000);

@@ -585,6 +585,9 @@ pub trait Parts {
     /// Writes the refusal of a part, and counts it.
     fn refuse(&self, error: &Error, out: &mut Out);
 
+    /// Counts an error reply that a whole made up itself; `code` is its first word.
+    fn count_error(&self, code: &str);
+
     /// Runs a command for `client` on stores that its keys lie in, and writes its reply.
     fn run(
         &self,

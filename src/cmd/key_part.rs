@@ -74,6 +74,17 @@ impl KeyPart {
         matches!((self.begin, self.find), (Begin::Word(_, 0..), Find::Range { last: 0, .. }))
     }
 
+    /// Whether its count, which stands in the call, says no key, or more keys than there are.
+    pub fn is_miscounted<'a>(&self, count: usize, arg: impl Fn(usize) -> &'a [u8]) -> bool {
+        match (self.begin, self.find) {
+            (Begin::At(at), Find::Count) if (at as usize) < count => {
+                let behind = count - at as usize - 1;
+                !num::parse_i64(arg(at as usize)).is_some_and(|keys| (1..=behind as i64).contains(&keys))
+            }
+            _ => false,
+        }
+    }
+
     /// Calls `f` with the argument index of each key; `arg` gives the text of an argument.
     #[inline]
     pub(super) fn for_each<'a>(
@@ -258,4 +269,23 @@ pub mod keys {
     pub const READ_ALL: &[KeyPart] = &[key_range("RO access", 1, -1, 1)];
     /// Looks at all arguments.
     pub const LOOK_ALL: &[KeyPart] = &[key_range("RO", 1, -1, 1)];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_keys_may_be_wrong() {
+        let is_wrong = |line: &str| {
+            let words: Vec<&str> = line.split(' ').collect();
+            key_count("RO", 2).is_miscounted(words.len(), |at| words[at].as_bytes())
+        };
+        for right in ["zunionstore z 1 a", "zunionstore z 2 a b WEIGHTS", "zunionstore z"] {
+            assert!(!is_wrong(right), "{right}");
+        }
+        for wrong in ["zunionstore z 0 a", "zunionstore z 2 a", "zunionstore z x a", "eval s 2147483647 k"] {
+            assert!(is_wrong(wrong), "{wrong}");
+        }
+    }
 }

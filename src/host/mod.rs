@@ -70,6 +70,8 @@ pub struct Host {
     pub repl_id: Mutex<String>,
     /// Payloads are restored whatever their checksums (DEBUG SET-SKIP-CHECKSUM-VALIDATION).
     pub skips_checksums: AtomicBool,
+    /// Scripts may call what usually they may not (DEBUG SET-DISABLE-DENY-SCRIPTS).
+    pub scripts_may_all: AtomicBool,
     /// When the process started.
     pub started: Instant,
     /// Wall clock at the start, microseconds.
@@ -129,6 +131,7 @@ impl Host {
             run_id: rng.hex(40),
             repl_id: Mutex::new(rng.hex(40)),
             skips_checksums: AtomicBool::new(false),
+            scripts_may_all: AtomicBool::new(false),
             started: clock::instant(),
             started_us: clock::wall_us(),
             config_file: facts.config_file,

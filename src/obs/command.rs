@@ -154,6 +154,9 @@ fn write_keys(args: &Args<'_>, out: &mut Out, with_flags: bool) -> Done {
     }
     let mut found: Vec<(&[u8], &KeyPart)> = Vec::new();
     spec.for_each_key_part(call.len(), |at| call[at], |at, part| found.push((call[at], part)));
+    if spec.keys.iter().any(|part| part.is_miscounted(call.len(), |at| call[at])) {
+        found.clear();
+    }
     if found.is_empty() && spec.flags & flag::NO_MANDATORY_KEYS == 0 {
         return Err(Error::err("Invalid arguments specified for command"));
     }

@@ -72,7 +72,8 @@ impl<'r, 'a> Run<'r, 'a> {
         if !row.spec.accepts(args.count()) {
             return Err(Error::err("Wrong number of args calling Redis command from script"));
         }
-        if row.spec.flags & flag::NOSCRIPT != 0 {
+        let may_all = self.cx.host.scripts_may_all.load(Ordering::Relaxed);
+        if row.spec.flags & flag::NOSCRIPT != 0 && !may_all {
             return Err(Error::err("This Redis command is not allowed from script"));
         }
         if self.rights.only_reads && row.spec.flags & flag::WRITE != 0 {
@@ -152,6 +153,14 @@ impl Bridge for Run<'_, '_> {
 
     fn log(&mut self, level: Level, text: &[u8]) {
         log::line(level, &String::from_utf8_lossy(text));
+    }
+
+    fn failed(&mut self, line: &[u8], counted: bool) {
+        if !counted {
+            let line = String::from_utf8_lossy(line);
+            let code = line.trim_start_matches('-').split([' ', '\r', '\n']).next().unwrap_or_default();
+            self.cx.parts.count_error(code);
+        }
     }
 
     fn may_call(&mut self, words: Words<'_>) -> Option<bool> {

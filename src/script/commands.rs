@@ -86,6 +86,11 @@ const SCRIPT: &[Spec] = &[
         .with(flag::NOSCRIPT)
         .cat(&["scripting"])
         .tips(ALL_NODES),
+    Spec::conn("script|show", "sha1", show)
+        .doc(S, "8.0.0", "Returns a cached script.")
+        .without(flag::LOADING)
+        .with(flag::NOSCRIPT)
+        .cat(&["scripting"]),
 ];
 
 const fn runs(
@@ -237,6 +242,14 @@ pub fn kill_running(cx: &ConnCx<'_>, is_function: bool) -> Done {
                 .into(),
         ),
     })
+}
+
+/// Valkey has this, too.
+fn show(_: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    let script = super::scripts::parse_sha(args.bytes()?).and_then(|sha| known().scripts.get(&sha));
+    let script = script.ok_or_else(|| Error::line("NOSCRIPT No matching script.".into()))?;
+    out.bulk(&script.body);
+    Ok(())
 }
 
 /// There is no debugger: only to switch it off is no error.

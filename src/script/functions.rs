@@ -98,7 +98,7 @@ fn flush(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         return Err(Error::err("FUNCTION FLUSH only supports SYNC|ASYNC option"));
     }
     if !args.is_done() {
-        return Err(wrong_arguments("FLUSH"));
+        return Err(wrong_arguments(args.get(1)));
     }
     known().libraries.flush();
     cx.counters.dirty.add(1);
@@ -106,7 +106,8 @@ fn flush(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     Ok(())
 }
 
-fn wrong_arguments(sub: &str) -> Error {
+fn wrong_arguments(sub: &[u8]) -> Error {
+    let sub = String::from_utf8_lossy(sub);
     Error::err(format_args!(
         "unknown subcommand or wrong number of arguments for '{sub}'. Try FUNCTION HELP."
     ))
@@ -199,14 +200,14 @@ fn restore(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     } else if args.keyword("FLUSH") {
         Restore::Flush
     } else if args.left() > 1 {
-        return Err(wrong_arguments("RESTORE"));
+        return Err(wrong_arguments(args.get(1)));
     } else {
         return Err(Error::err(
             "Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.",
         ));
     };
     if !args.is_done() {
-        return Err(wrong_arguments("RESTORE"));
+        return Err(wrong_arguments(args.get(1)));
     }
     let opened = payload::open(dump);
     let opened = opened.map_err(|_| Error::err("DUMP payload version or checksum are wrong"))?;

@@ -296,6 +296,8 @@ local coroutines = copy_of(coroutine)
 coroutines.resume = resume_safely
 globals.coroutine = stand_in(coroutines)
 globals.redis = stand_in(redis)
+-- Its name in Valkey.
+globals.server = globals.redis
 for name, library in next, libraries do globals[name] = stand_in(library) end
 
 local of_strings = getmetatable('')
@@ -333,7 +335,8 @@ for _, name in next, {'log', 'LOG_DEBUG', 'LOG_VERBOSE', 'LOG_NOTICE', 'LOG_WARN
                       'REDIS_VERSION_NUM'} do
   loading_redis[name] = redis[name]
 end
-local loading = setmetatable({redis = stand_in(loading_redis)}, {__index = missing})
+local loading_face = stand_in(loading_redis)
+local loading = setmetatable({redis = loading_face, server = loading_face}, {__index = missing})
 
 local function load_library(number)
   env_access.__index = loading

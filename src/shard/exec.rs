@@ -309,6 +309,10 @@ impl Parts for Door<'_> {
         Door::refuse(self, error, out);
     }
 
+    fn count_error(&self, code: &str) {
+        self.counters.count_error(code.to_string());
+    }
+
     fn run(
         &self,
         row: RowRef,

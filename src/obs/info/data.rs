@@ -4,6 +4,7 @@ use crate::cmd::cx::ReadCx;
 use crate::config::P;
 use crate::host::{Allocated, ratio};
 use crate::rt::sys;
+use crate::script;
 use crate::store::{KeyCounts, count_keys};
 
 /// Bytes with two decimals and a unit, as INFO prints them.
@@ -46,16 +47,17 @@ pub(super) fn memory(cx: &ReadCx<'_>, text: &mut Text) {
     bytes_and_human(text, "total_system_memory", sys::memory_bytes().1);
     text.zeros(&["used_memory_lua", "used_memory_vm_eval"]);
     text.field("used_memory_lua_human", "0B");
-    text.zeros(&[
-        "used_memory_scripts_eval",
-        "number_of_cached_scripts",
-        "number_of_functions",
-        "number_of_libraries",
-    ]);
+    let known = script::commands::known();
+    let (libraries, functions) = known.libraries.counts();
+    let (script_bytes, function_bytes) = (known.scripts.bytes(), known.libraries.bytes());
+    text.field("used_memory_scripts_eval", script_bytes);
+    text.field("number_of_cached_scripts", known.scripts.count());
+    text.field("number_of_functions", functions);
+    text.field("number_of_libraries", libraries);
     text.zeros(&["used_memory_vm_functions", "used_memory_vm_total"]);
     text.field("used_memory_vm_total_human", "0B");
-    text.zeros(&["used_memory_functions", "used_memory_scripts"]);
-    text.field("used_memory_scripts_human", "0B");
+    text.field("used_memory_functions", function_bytes);
+    bytes_and_human(text, "used_memory_scripts", (script_bytes + function_bytes) as u64);
     bytes_and_human(text, "maxmemory", settings.memory(P::MAXMEMORY));
     text.field("maxmemory_policy", settings.choice(P::MAXMEMORY_POLICY));
     let mut fragmentation = |name: &str, unit: &str, outer: u64, inner: u64| {

@@ -77,7 +77,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "command - high 500 ms, low 100 ms (all time high 700 ms)");
         assert_eq!(lines[1], "-".repeat(80));
-        assert_eq!(lines[2..], ["  #", "  |", " _|", "_||", "   ", "111", "dh0", "  s"]);
+        assert_eq!(lines[2..], ["  #", " _|", " ||", "_||", "   ", "111", "dh0", "  s"]);
     }
 
     #[test]
