@@ -57,7 +57,7 @@ pub(super) fn memory(cx: &ReadCx<'_>, text: &mut Text) {
     text.zeros(&["used_memory_vm_functions", "used_memory_vm_total"]);
     text.field("used_memory_vm_total_human", "0B");
     text.field("used_memory_functions", function_bytes);
-    bytes_and_human(text, "used_memory_scripts", (script_bytes + function_bytes) as u64);
+    bytes_and_human(text, "used_memory_scripts", script_bytes + function_bytes as u64);
     bytes_and_human(text, "maxmemory", settings.memory(P::MAXMEMORY));
     text.field("maxmemory_policy", settings.choice(P::MAXMEMORY_POLICY));
     let mut fragmentation = |name: &str, unit: &str, outer: u64, inner: u64| {
