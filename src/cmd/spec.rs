@@ -478,7 +478,8 @@ impl Spec {
         if has(flag::WRITE) {
             add("write");
         }
-        if has(flag::READONLY) && !self.categories.contains(&"scripting") {
+        let is_script = self.group == Group::Scripting || self.categories.contains(&"scripting");
+        if has(flag::READONLY) && !is_script {
             add("read");
         }
         if has(flag::ADMIN) {

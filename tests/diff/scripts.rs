@@ -7,7 +7,7 @@ use super::shrink;
 use super::support::words;
 
 /// Scripts that are not run within transactions: what they try has to do with the connection.
-const ALONE: &[&str] = &["connection", "server", "transactions"];
+const ALONE: &[&str] = &["connection", "pubsub", "server", "transactions"];
 /// RESP3, pipelined, and commands within one transaction.
 const MODES: &[(bool, bool, usize)] = &[
     (false, false, 0),
