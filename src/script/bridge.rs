@@ -76,7 +76,7 @@ impl<'r, 'a> Run<'r, 'a> {
         if row.spec.flags & flag::NOSCRIPT != 0 && !may_all {
             return Err(Error::err("This Redis command is not allowed from script"));
         }
-        if self.rights.only_reads && row.spec.flags & flag::WRITE != 0 {
+        if self.rights.only_reads && row.spec.flags & (flag::WRITE | flag::MAY_REPLICATE) != 0 {
             return Err(Error::err("Write commands are not allowed from read-only scripts."));
         }
         Ok(row)

@@ -101,7 +101,7 @@ const fn runs(
     keys: &'static [KeyPart],
 ) -> Spec {
     // A script may use keys that it does not declare, and stays atomic all the same: it holds all shards.
-    Spec::whole(name, syntax, handler).with(flags).keys(keys).route(Route::All).cat(&["scripting"])
+    Spec::whole(name, syntax, handler).with(flags).keys(keys).route(Route::All)
 }
 
 /// What all shards know.
