@@ -15,8 +15,8 @@ use crate::host::queued::Queued;
 use crate::host::{Claim, Stand};
 use crate::shard::exec::Door;
 use crate::shard::local::Local;
-use crate::shard::plan::ShardSet;
-use crate::shard::spread::{for_each_key, for_each_waited_key};
+use crate::shard::plan::plan_whole;
+use crate::shard::spread::for_each_waited_key;
 use crate::store::wait::Waiter;
 use crate::wire::{Args, Error, Out};
 
@@ -134,7 +134,8 @@ impl Session {
         let blocked = self.blocked.as_mut()?;
         let waiter = blocked.waiter.clone()?;
         let until_ms = blocked.until_ms;
-        let set = shards_of(&waiter, local.shared.shards());
+        let spec = table().row(waiter.row()).spec;
+        let set = plan_whole(spec, &waiter.args(), &self.client, local.shared.shards());
         let Some((mut stores, now)) = self.hold(local, &set) else {
             self.wanted = Some(set);
             return Some(Turn::Wait);
@@ -174,16 +175,4 @@ fn count_unserved(local: &Local, blocked: &Blocked) {
     if let Some(waiter) = &blocked.waiter {
         local.door_now().count_unserved(table().row(waiter.row()), waiter.caller(), &waiter.args());
     }
-}
-
-fn shards_of(waiter: &Waiter, shards: usize) -> ShardSet {
-    let mut set = ShardSet::new();
-    for_each_key(waiter, |key| {
-        let shard = key.hash.shard(shards) as u16;
-        if !set.contains(&shard) {
-            set.push(shard);
-        }
-    });
-    set.sort_unstable();
-    set
 }

@@ -60,7 +60,7 @@ fn add_needed(set: &mut ShardSet, spec: &Spec, args: &Args<'_>, shards: usize) {
     }
 }
 
-/// The shards that a command, which needs the connection and data at once, runs on.
+/// The shards, in ascending order, that a command needs which its own connection runs while it holds them all.
 pub fn plan_whole(spec: &Spec, args: &Args<'_>, client: &Client, shards: usize) -> ShardSet {
     let mut set = ShardSet::new();
     if shards == 1 {

@@ -189,7 +189,7 @@ pub fn for_each_waited_key(waiter: &Waiter, mut f: impl FnMut(Key<'_>)) {
 }
 
 /// Hands the keys of a waiting command to `f`.
-pub fn for_each_key(waiter: &Waiter, mut f: impl FnMut(Key<'_>)) {
+fn for_each_key(waiter: &Waiter, mut f: impl FnMut(Key<'_>)) {
     let args = waiter.args();
     let spec = table().row(waiter.row()).spec;
     spec.for_each_key(args.count(), |at| args.get(at), |at| f(Key::new(args.get(at))));

@@ -1,12 +1,15 @@
 //! Errors of libraries on their way through Lua.
 //!
-//! An error that Rust raises is an opaque value in Lua, while scripts expect strings from `pcall` and its like. The
-//! guards replace the functions that catch errors; they change nothing for errors that Lua itself raised. The position
-//! in an error's text is found when it is raised, so no wrapper stands between a script and a library's function.
+//! An error that Rust raises is an opaque value in Lua, while scripts expect strings from `pcall` and its like: the
+//! engine's `raise::seen` hands out the text of a [`Raised`]. The position in it is found when it is raised, so no wrapper
+//! stands between a script and a library's function. The guards do the same for the tests of the libraries, which have a
+//! Lua state without the engine.
 
 use std::fmt;
 
-use mlua::{Error, Lua, Result, Table, Value};
+use mlua::Error;
+#[cfg(test)]
+use mlua::{Lua, Result, Table, Value};
 
 /// The error of a library: a text, as Lua's own `error` would raise it.
 #[derive(Debug)]
@@ -32,6 +35,7 @@ impl fmt::Display for Raised {
 
 impl std::error::Error for Raised {}
 
+#[cfg(test)]
 /// The text that a script sees of an error, without traces and without what was said about it on its way.
 pub fn text_of(error: &Error) -> Vec<u8> {
     match error {
@@ -49,6 +53,7 @@ pub fn text_of(error: &Error) -> Vec<u8> {
     }
 }
 
+#[cfg(test)]
 /// What `pcall`, `xpcall` and `coroutine.resume` become. `text` makes a string of an error that Rust raised.
 const GUARDS: &str = r"
 local text, pcall, xpcall, resume = ...
@@ -63,6 +68,7 @@ return function(...) return settle(pcall(...)) end,
     resume and function(...) return settle(resume(...)) end
 ";
 
+#[cfg(test)]
 /// Replaces the functions in `globals` that catch errors, so that scripts get the text of a library's error.
 ///
 /// # Errors

@@ -3,8 +3,8 @@
 //! Must stay true: what a script sees (names, results, texts of errors, order of object keys) is what Redis 8.0 shows;
 //! bytes from a script are hostile, so nothing recurses by their nesting and nothing is reserved for what they claim.
 //!
-//! A library's error reaches Lua as a value of `mlua`'s, not as the string that scripts expect. [`guard`] makes the
-//! functions that catch errors hand out strings; whoever runs a script reads [`guard::text_of`].
+//! A library's error reaches Lua as a value of `mlua`'s, not as the string that scripts expect; the engine
+//! makes strings of them where a script catches them (see [`guard`]).
 
 pub mod bit;
 mod call;
