@@ -25,6 +25,8 @@ pub mod cmd;
 
 pub mod shard;
 
+pub mod persist;
+
 pub mod pubsub;
 
 pub mod script;

@@ -18,6 +18,7 @@ const FLOORS: &[&[&str]] = &[
     &["cmd"],
     &["shard"],
     &["pubsub", "script"],
+    &["persist"],
     &["obs", "admin"],
     &["conn"],
     &["server"],

@@ -75,6 +75,10 @@ pub mod gate {
     pub const LISTENER: u32 = 512;
     /// Subscribed to something, under any protocol. No row keeps it.
     pub const SUBSCRIBED: u32 = 1024;
+    /// The data is being loaded.
+    pub const LOADING: u32 = 2048;
+    /// What is written cannot be kept: the last snapshot failed, or the log cannot be written.
+    pub const DISK_TROUBLE: u32 = 4096;
 }
 
 /// Flag bits, by the names of COMMAND INFO.

@@ -10,6 +10,7 @@ mod cycle_clock;
 mod gauges;
 mod histogram;
 pub mod hub;
+pub mod journal;
 mod latency;
 mod lazy;
 pub mod mail;
@@ -94,6 +95,8 @@ pub struct Host {
     pub latency: LatencyEvents,
     /// Connections that watch every command. A gate bit is up while there are some; it changes under this lock.
     pub monitors: Mutex<Vec<Address>>,
+    /// The append-only log, as far as shards write to it.
+    pub journal: journal::Journal,
     cycle_clock: CycleClock,
 }
 
@@ -143,6 +146,7 @@ impl Host {
             slow_log: SlowLog::default(),
             latency: LatencyEvents::default(),
             monitors: Mutex::default(),
+            journal: journal::Journal::default(),
             cycle_clock: CycleClock::start(),
         }
     }

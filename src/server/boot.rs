@@ -237,6 +237,7 @@ async fn pump(local: &Rc<Local>, pillow: Sleeper) {
         loop {
             local.pump(|control| match control {
                 Control::Connection(stream) => welcome(local, stream),
+                Control::Job(job) => job(local),
                 Control::Stop => stop = true,
                 Control::Ring(_) => unreachable!("the pump keeps these"),
             });

@@ -96,6 +96,7 @@ impl Shard {
         loop {
             self.local.pump(|control| match control {
                 Control::Ring(_) => unreachable!("the pump keeps these"),
+                Control::Job(job) => job(&self.local),
                 Control::Connection(_) | Control::Stop => panic!("this server has no sockets and no end"),
             });
             if !self.rung.swap(false, Ordering::Relaxed) {

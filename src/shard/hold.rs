@@ -8,9 +8,10 @@
 //! Must stay true: whatever is granted is adopted and released exactly once, also when the connection is gone.
 use super::Shared;
 use super::cell::Holder;
+use super::local::{Event, Local};
 use super::plan::ShardSet;
 use crate::cmd::cx::Held;
-use crate::store::Store;
+use crate::store::{Now, Store, Uses};
 
 /// Rounds after which a connection keeps lower shards while it waits.
 const PATIENT_ROUNDS: u32 = 16;
@@ -53,6 +54,34 @@ impl Held for Stores<'_> {
 
     fn get_mut(&mut self, shard: usize) -> Option<&mut Store> {
         self.0[shard].as_deref_mut()
+    }
+}
+
+/// Runs `f` while all shards are held, with the clock read and the settings in force. For work of no connection: other
+/// threads' commands are whole before and after. Must be awaited while this thread is not in its data.
+pub async fn hold_all<T>(local: &Local, f: impl FnOnce(&mut Stores<'_>, Now) -> T) -> T {
+    let set: ShardSet = (0..local.shared.shards() as u16).collect();
+    let (token, mailbox) = local.sit();
+    let mut pending = Pending::default();
+    loop {
+        match acquire(&local.shared, &set, &mut pending) {
+            Ok(mut held) => {
+                local.stand_up(token);
+                local.counters.holds.add(1);
+                let now = Now::read(Uses::under(&local.shared.host.settings()));
+                for holder in &mut held {
+                    holder.now = now;
+                    local.heed_settings(holder);
+                }
+                return f(&mut Stores::new(held, &set, local.shared.shards()), now);
+            }
+            Err(busy) => {
+                local.want_hold(busy, token);
+                if let Event::Granted(shard) = mailbox.next().await {
+                    pending.granted(shard);
+                }
+            }
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 //! Must stay true: a put wakes the connection once, until it looks again; pushes keep the order in which they came.
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::task::Waker;
+use std::future::poll_fn;
+use std::task::{Poll, Waker};
 
 use super::msg::Group;
 use crate::host::mail::Letter;
@@ -118,6 +119,18 @@ impl Mailbox {
             *known = Some(waker.clone());
         }
         false
+    }
+
+    /// Waits for an event, and takes it.
+    pub async fn next(&self) -> Event {
+        poll_fn(|cx| match self.take() {
+            Some(event) => Poll::Ready(event),
+            None => {
+                self.poll(cx.waker());
+                Poll::Pending
+            }
+        })
+        .await
     }
 
     /// Notes that the next tick will ring; `true` when that was noted before.

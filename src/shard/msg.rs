@@ -1,4 +1,7 @@
 //! What shards say to each other. A closed list.
+use std::rc::Rc;
+
+use super::local::Local;
 use crate::host::mail::Letter;
 pub use crate::host::mail::Token;
 use crate::host::queued::Queued;
@@ -46,9 +49,14 @@ pub enum Control {
     Ring(super::mesh::Receiver),
     /// A connection to serve.
     Connection(std::net::TcpStream),
+    /// Work for the shard's thread.
+    Job(Job),
     /// The server ends.
     Stop,
 }
+
+/// Work that any thread hands to a shard's.
+pub type Job = Box<dyn FnOnce(&Rc<Local>) + Send>;
 
 /// Commands of one connection for one other shard, and their replies. Travels there and back by value.
 #[derive(Default)]

@@ -1,0 +1,1 @@
+//! Files: snapshots and the append-only log, written and loaded. Floor 7.
