@@ -15,6 +15,7 @@ mod latency;
 mod lazy;
 pub mod mail;
 pub mod queued;
+pub mod rewrites;
 pub mod running;
 pub mod slow_log;
 pub mod tracking;
@@ -97,6 +98,8 @@ pub struct Host {
     pub monitors: Mutex<Vec<Address>>,
     /// The append-only log, as far as shards write to it.
     pub journal: journal::Journal,
+    /// Rewriting it.
+    pub rewrites: Mutex<rewrites::Rewrites>,
     cycle_clock: CycleClock,
 }
 
@@ -120,6 +123,8 @@ impl Host {
     /// Makes the shared part of a server.
     pub fn new(facts: Facts) -> Host {
         let mut rng = Rng::from_entropy();
+        let journal = journal::Journal::default();
+        journal.heed(&facts.settings);
         Host {
             settings: ArcSwap::from_pointee(facts.settings),
             settings_version: AtomicU64::new(1),
@@ -146,7 +151,8 @@ impl Host {
             slow_log: SlowLog::default(),
             latency: LatencyEvents::default(),
             monitors: Mutex::default(),
-            journal: journal::Journal::default(),
+            journal,
+            rewrites: Mutex::default(),
             cycle_clock: CycleClock::start(),
         }
     }
@@ -169,6 +175,7 @@ impl Host {
     pub fn change_settings<E>(&self, change: impl FnOnce(&Settings) -> Result<Settings, E>) -> Result<(), E> {
         let _alone = self.settings_writer.lock();
         let next = change(&self.settings.load())?;
+        self.journal.heed(&next);
         self.settings.store(Arc::new(next));
         self.settings_version.fetch_add(1, Ordering::Release);
         Ok(())

@@ -169,7 +169,7 @@ pub(super) fn text(value: Payload<'_>) -> Cow<'_, [u8]> {
 /// Calls `f` with a stored string as bytes. The text of a number lives on the stack meanwhile; a missing key is
 /// an empty string.
 #[inline]
-pub(in crate::cmd) fn with_text<T>(value: Option<Payload<'_>>, f: impl FnOnce(&[u8]) -> T) -> T {
+pub fn with_text<T>(value: Option<Payload<'_>>, f: impl FnOnce(&[u8]) -> T) -> T {
     match value {
         Some(Payload::Bytes(bytes)) => f(bytes),
         Some(Payload::Int(n)) => f(itoa::Buffer::new().format(n).as_bytes()),
