@@ -87,6 +87,17 @@ impl WriteStores<'_> {
         }
     }
 
+    /// Whether what changes is logged.
+    #[inline]
+    pub fn is_logged(&self) -> bool {
+        match self {
+            WriteStores::One(store) => store.is_logged(),
+            WriteStores::Many(held) => {
+                (0..held.shards()).find_map(|shard| held.get(shard)).is_some_and(Store::is_logged)
+            }
+        }
+    }
+
     /// The store that owns keys with this hash.
     ///
     /// # Panics
@@ -183,6 +194,19 @@ pub struct WriteCx<'a> {
     pub now: Now,
     /// That the command waits, which writes no reply then.
     pub wait: Option<Box<Wait>>,
+    /// What the log gets.
+    pub record: Recording,
+}
+
+/// What the append-only log gets of a command that changes something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recording {
+    /// Nothing: there is no log.
+    Off,
+    /// Its words.
+    Words,
+    /// What its handler says.
+    Own,
 }
 
 #[inline(always)]
@@ -304,7 +328,51 @@ impl<'a> WriteCx<'a> {
             store.events = events;
             store.actor = caller.client_id;
         });
-        WriteCx { stores, caller, host, counters, now, wait: None }
+        WriteCx { stores, caller, host, counters, now, wait: None, record: Recording::Off }
+    }
+
+    /// Whether what changes is logged, for handlers that have other words for it than the client's.
+    #[inline]
+    pub fn is_logged(&self) -> bool {
+        self.record != Recording::Off
+    }
+
+    /// Logs these words instead of the command's.
+    pub fn log(&mut self, words: &[&[u8]]) {
+        if self.is_logged() {
+            self.record = Recording::Own;
+            self.record_words(words.iter().copied());
+        }
+    }
+
+    /// Logs nothing of this command but what it said and will say with [`WriteCx::log`].
+    pub fn log_own(&mut self) {
+        if self.is_logged() {
+            self.record = Recording::Own;
+        }
+    }
+
+    /// Leaves a record of the running command.
+    #[inline]
+    pub fn record_words<'w>(&mut self, words: impl ExactSizeIterator<Item = &'w [u8]>) {
+        let db = self.caller.db;
+        match &mut self.stores {
+            WriteStores::One(store) => store.record(db, words),
+            // Wherever it lies, its number tells its place.
+            WriteStores::Many(held) => {
+                let shard = (0..held.shards()).find(|shard| held.get(*shard).is_some());
+                if let Some(store) = shard.and_then(|shard| held.get_mut(shard)) {
+                    store.record(db, words);
+                }
+            }
+        }
+    }
+
+    /// A number that changes with every change of the data.
+    pub fn changes(&mut self) -> u64 {
+        let mut changes = 0u64;
+        self.for_all(|store| changes = changes.wrapping_add(store.counters.dirty.get()));
+        changes
     }
 
     /// Waits for others to write, as `wait` says. `false`: it must not wait, and answers as if its time were up.

@@ -13,6 +13,7 @@ use crate::host::queued::Queued;
 use crate::rt::sys::fiber::Fiber;
 use crate::shard::hold::Stores;
 use crate::shard::local::Local;
+use crate::shard::logged::write_unit;
 use crate::shard::plan::ShardSet;
 use crate::store::Now;
 use crate::wire::parse::{Limits, Parsed};
@@ -60,9 +61,11 @@ impl Session {
         held: (Stores<'_>, Now),
         args: &Args<'_>,
     ) -> Option<Stop> {
+        let (mut stores, now) = held;
+        // Others answer BUSY while it is set aside, and cannot write what they have noted here.
+        write_unit(&self.home.shared.host.journal, &mut stores);
         let mut queued = Queued::default();
         queued.push(row.id, args, (0, KeyHash::from_bits(0)), self.client.caller);
-        let (stores, now) = held;
         stores.pass_on();
         let stand_in = self.client.stand_in();
         let client = std::mem::replace(&mut self.client, stand_in);

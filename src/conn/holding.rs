@@ -13,7 +13,7 @@ use crate::shard::hold::{self, Stores};
 use crate::shard::local::Local;
 use crate::shard::plan::{ShardSet, plan_whole};
 use crate::shard::watch::Origin;
-use crate::store::{Now, Uses};
+use crate::store::Now;
 use crate::wire::Args;
 use crate::wire::parse::{Limits, Parsed};
 
@@ -62,7 +62,7 @@ impl Session {
             }
         };
         local.counters.holds.add(1);
-        let now = Now::read(Uses::under(&local.shared.host.settings()));
+        let now = Now::under(&local.shared.host);
         for holder in &mut held {
             holder.now = now;
             local.heed_settings(holder);

@@ -13,6 +13,12 @@ use crate::shard::plan::ShardSet;
 use crate::store::Store;
 use crate::wire::Args;
 
+/// Whether the log has everything that a reader could see here: nobody hears of what a crash could take back.
+#[inline]
+fn is_written(store: &Store) -> bool {
+    !store.is_logged() || store.log.is_empty()
+}
+
 impl Session {
     /// Whether a command is a read that may be served by a thread that shares the data. Not one that is entered there.
     #[inline]
@@ -32,7 +38,9 @@ impl Session {
         if !self.may_read_in_place(row, local) || self.gather.pending(shard) {
             return false;
         }
-        let Some(store) = local.shared.cells[shard].read() else { return false };
+        let Some(store) = local.shared.cells[shard].read().filter(|store| is_written(store)) else {
+            return false;
+        };
         let before = self.out.buf.len();
         let mut look = args.clone();
         let (met, wait) =
@@ -60,7 +68,9 @@ impl Session {
         }
         let mut guards = SmallVec::<[_; 8]>::new();
         for shard in set.iter().map(|s| usize::from(*s)).filter(|s| *s != local.id) {
-            let Some(guard) = local.shared.cells[shard].read() else { return false };
+            let Some(guard) = local.shared.cells[shard].read().filter(|store| is_written(store)) else {
+                return false;
+            };
             guards.push((shard, guard));
         }
         let mut stores: SmallVec<[Option<&Store>; 8]> = SmallVec::from_elem(None, local.shared.shards());

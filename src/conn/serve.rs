@@ -109,6 +109,17 @@ fn write_at_once(fd: i32, session: &mut Session, local: &Local, info: &ClientInf
     true
 }
 
+/// Sees to it that the log has what replies tell of. `false`: not yet; the connection is rung when to try again.
+#[inline]
+async fn write_log(session: &Session, local: &Local) -> bool {
+    if !local.has_unwritten() {
+        return true;
+    }
+    // Those that are ready run first: one write is for all of them.
+    rt::yield_now().await;
+    local.write_log() || session.ring_when_free(local)
+}
+
 /// A written buffer for use again, unless it is too large to be kept.
 fn emptied(mut buf: Vec<u8>) -> Vec<u8> {
     buf.clear();
@@ -162,18 +173,19 @@ async fn exchange(
         if overrun.must_close(session, writing_bytes, local, info) {
             return;
         }
-        if idle_writer.is_some() && session.may_write() && !write_at_once(fd, session, local, info) {
-            return;
-        }
-        if session.may_write()
-            && let Some(writer) = idle_writer.take()
-        {
-            let bytes = std::mem::replace(&mut session.out.buf, std::mem::take(&mut spare));
-            writing_bytes = bytes.len();
-            writing.set(Some(write(writer, bytes, local.writing())));
+        let is_logged = !session.may_write() || write_log(session, local).await;
+        if is_logged && idle_writer.is_some() && session.may_write() {
+            if !write_at_once(fd, session, local, info) {
+                return;
+            }
+            if let Some(writer) = idle_writer.take_if(|_| session.may_write()) {
+                let bytes = std::mem::replace(&mut session.out.buf, std::mem::take(&mut spare));
+                writing_bytes = bytes.len();
+                writing.set(Some(write(writer, bytes, local.writing())));
+            }
         }
         match turn {
-            Turn::Close if idle_writer.is_some() => return,
+            Turn::Close if is_logged && idle_writer.is_some() => return,
             Turn::Shutdown => return local.shared.stop(),
             _ => {}
         }

@@ -180,6 +180,12 @@ impl Session {
         local.ring_once_at_tick(self.token, &self.mailbox);
     }
 
+    /// Has the mailbox ring when the shard's data is free, which it is not: `false`.
+    pub fn ring_when_free(&self, local: &Local) -> bool {
+        local.ring_when_free(self.token);
+        false
+    }
+
     /// The letter box to wait at.
     pub fn mailbox(&self) -> &Mailbox {
         &self.mailbox

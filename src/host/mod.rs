@@ -7,6 +7,7 @@ mod claim;
 mod clients;
 mod counters;
 mod cycle_clock;
+pub mod gate;
 mod gauges;
 mod histogram;
 pub mod hub;
@@ -44,7 +45,7 @@ use mail::Address;
 use slow_log::SlowLog;
 use tracking::Trackers;
 
-/// Server-wide gate bits (see `cmd::spec::gate`).
+/// Server-wide gate bits (see [`gate`]).
 pub type Gates = AtomicU32;
 
 /// Process-wide facts.

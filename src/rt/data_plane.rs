@@ -1,8 +1,9 @@
 //! The data plane on monoio.
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::TcpStream as StdTcpStream;
 use std::os::unix::net::UnixStream as StdUnixStream;
+use std::task::Poll;
 use std::time::Duration;
 
 use monoio::buf::SliceMut;
@@ -72,6 +73,19 @@ pub fn spawn(task: impl Future<Output = ()> + 'static) {
 /// Waits.
 pub async fn sleep_ms(ms: u64) {
     monoio::time::sleep(Duration::from_millis(ms)).await;
+}
+
+/// Lets everything else that is ready run first.
+pub async fn yield_now() {
+    let mut has_yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// The reading half of a connection.

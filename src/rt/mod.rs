@@ -8,4 +8,6 @@ pub mod log;
 pub mod meet;
 pub mod sys;
 
-pub use data_plane::{Driver, ReadHalf, Sleeper, WriteHalf, run, sleep_ms, spawn, split, uring_usable};
+pub use data_plane::{
+    Driver, ReadHalf, Sleeper, WriteHalf, run, sleep_ms, spawn, split, uring_usable, yield_now,
+};

@@ -165,11 +165,13 @@ pub(super) fn share(
     let shards = host.shards();
     let (mut cells, mut bells, mut controls, mut receivers) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut unwritten = Vec::new();
     for (id, button) in buttons.into_iter().enumerate() {
         let bell = Arc::new(Doorbell::new(Some(button)));
         let ring = bell.clone();
         let mut store = Store::new(host.settings(), host.counters[id].clone());
         store.lazy_free = Some(host.lazy_free.clone());
+        unwritten.push(store.log.unwritten.clone());
         cells.push(Cell::new(
             store,
             shards == 1,
@@ -184,7 +186,7 @@ pub(super) fn share(
     }
     let settings = host.settings();
     let in_place = AtomicBool::new(false);
-    let shared = Shared { cells, bells, controls, ring_messages, host, in_place };
+    let shared = Shared { cells, unwritten, bells, controls, ring_messages, host, in_place };
     shared.set_in_place(&settings);
     (Arc::new(shared), receivers)
 }
@@ -339,6 +341,7 @@ pub(super) fn tidy_step(local: &Local) -> bool {
     let more = store.expire_step() | door.limit_tracked(&mut store);
     store.sweep_listeners();
     door.spread_one(&mut store);
+    local.write_log_of(&mut store);
     drop(store);
     local.shared.host.note_latency("expire-cycle", start.elapsed().as_millis() as u64);
     more

@@ -191,10 +191,11 @@ impl Connection {
         let (mut taken, mut is_time_up) = (0, self.is_time_up());
         while let Some(session) = &mut self.session {
             session.hear();
-            if session.may_write() {
+            let is_logged = !session.may_write() || local.write_log() || session.ring_when_free(&local);
+            if is_logged && session.may_write() {
                 self.output.append(&mut session.out.buf);
             }
-            if self.turn == Turn::Close {
+            if self.turn == Turn::Close && is_logged {
                 self.end();
                 break;
             }

@@ -4,7 +4,8 @@ use std::cell::Cell as StdCell;
 use super::local::Local;
 use super::watch::Origin;
 use crate::cmd::cx::{
-    Caller, Client, ConnCx, Held, Met, Parts, ReadCx, ReadStores, Wait, WholeCx, Wish, WriteCx, WriteStores,
+    Caller, Client, ConnCx, Held, Met, Parts, ReadCx, ReadStores, Recording, Wait, WholeCx, Wish, WriteCx,
+    WriteStores,
 };
 use crate::cmd::spec::{Done, Handler, flag};
 use crate::cmd::table::RowRef;
@@ -141,17 +142,41 @@ impl<'a> Door<'a> {
         args: &mut Args<'_>,
         out: &mut Out,
     ) -> Option<Box<Wait>> {
-        let Handler::Write(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
-        meet();
+        let is_logged = stores.is_logged();
         let mut cx =
             WriteCx::new(stores, caller, self.host, self.counters, self.now, row.spec.event.as_slice());
-        let before = out.buf.len();
-        let done = handler(&mut cx, args, out);
-        let wait = cx.wait;
-        if wait.is_none() {
-            self.finish(row, done, before, caller, args, out);
+        if is_logged {
+            self.write_logged(row, &mut cx, args, out)
+        } else {
+            self.write_in(row, &mut cx, args, out)
         }
-        wait
+        cx.wait
+    }
+
+    #[inline(always)]
+    fn write_in(&self, row: RowRef, cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) {
+        let Handler::Write(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
+        meet();
+        let before = out.buf.len();
+        let done = handler(cx, args, out);
+        if cx.wait.is_none() {
+            self.finish(row, done, before, cx.caller, args, out);
+        }
+    }
+
+    /// [`Door::write_in`], and the log gets what the command changed: its own words, unless the handler had others.
+    #[inline(never)]
+    fn write_logged(&self, row: RowRef, cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) {
+        let before = cx.changes();
+        cx.record = Recording::Words;
+        self.write_in(row, cx, args, out);
+        if cx.record == Recording::Words
+            && row.spec.flags & (flag::WRITE | flag::MAY_REPLICATE) != 0
+            && cx.changes() != before
+        {
+            let (buf, spans) = args.parts();
+            cx.record_words(spans.iter().map(|span| span.of(buf)));
+        }
     }
 
     /// Runs a command about the connection or the process.

@@ -11,7 +11,7 @@ use super::cell::Holder;
 use super::local::{Event, Local};
 use super::plan::ShardSet;
 use crate::cmd::cx::Held;
-use crate::store::{Now, Store, Uses};
+use crate::store::{Now, Store};
 
 /// Rounds after which a connection keeps lower shards while it waits.
 const PATIENT_ROUNDS: u32 = 16;
@@ -68,7 +68,7 @@ pub async fn hold_all<T>(local: &Local, f: impl FnOnce(&mut Stores<'_>, Now) -> 
             Ok(mut held) => {
                 local.stand_up(token);
                 local.counters.holds.add(1);
-                let now = Now::read(Uses::under(&local.shared.host.settings()));
+                let now = Now::under(&local.shared.host);
                 for holder in &mut held {
                     holder.now = now;
                     local.heed_settings(holder);

@@ -51,6 +51,8 @@ pub struct Local {
     looks: RefCell<VecDeque<(u32, Box<[u8]>)>>,
     /// Groups of other shards that wait for the data.
     backlog: RefCell<VecDeque<Box<Group>>>,
+    /// Messages that wait until the log has what they are about.
+    pub(super) kept: RefCell<VecDeque<(usize, Message)>>,
     /// Groups to use again. Boxed, because they travel boxed.
     #[allow(clippy::vec_box)]
     pool: RefCell<Vec<Box<Group>>>,
@@ -97,6 +99,7 @@ impl Local {
             wanted: RefCell::default(),
             looks: RefCell::default(),
             backlog: RefCell::default(),
+            kept: RefCell::default(),
             pool: RefCell::default(),
             controls,
             kept_controls: RefCell::default(),
@@ -222,11 +225,15 @@ impl Local {
         if to == self.id {
             self.hand_out(token, letter);
         } else {
-            self.mesh.send(&self.shared, self.id, to, Message::Letter { token, letter });
-            if self.mesh.has_waiting() {
-                // Chores send letters, too: nobody else would come back for what found its ring full.
-                self.begin_turn();
-            }
+            self.send_news(to, Message::Letter { token, letter });
+        }
+    }
+
+    pub(super) fn send(&self, to: usize, message: Message) {
+        self.mesh.send(&self.shared, self.id, to, message);
+        if self.mesh.has_waiting() {
+            // Chores send letters, too: nobody else would come back for what found its ring full.
+            self.begin_turn();
         }
     }
 
@@ -390,6 +397,7 @@ impl Local {
         !self.backlog.borrow().is_empty()
             || !self.ringing.borrow().is_empty()
             || !self.looks.borrow().is_empty()
+            || self.keeps_news()
     }
 
     fn pump_once(&self, f: &mut impl FnMut(Control)) -> bool {
@@ -424,6 +432,7 @@ impl Local {
     /// Runs the groups that other shards sent, and rings who waits for the data. Rung again by the latch when
     /// somebody holds it.
     fn work(&self) {
+        self.send_what_is_logged();
         if !self.waits_for_data() {
             return;
         }
@@ -431,12 +440,16 @@ impl Local {
         loop {
             let Some(mut group) = self.backlog.borrow_mut().pop_front() else { break };
             self.run_group(&mut store, &mut group);
-            self.mesh.send(&self.shared, self.id, group.from, Message::Done(group));
+            self.send_news(group.from, Message::Done(group));
         }
         for (db, key) in self.looks.take() {
             store.look_at(db, Key::new(&key));
         }
         self.door(store.now).spread_one(&mut store);
+        if self.keeps_news() {
+            // One write for all that came.
+            self.write_log_of(&mut store);
+        }
         drop(store);
         self.ring(&self.ringing);
     }

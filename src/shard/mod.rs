@@ -4,6 +4,7 @@ pub mod doorbell;
 pub mod exec;
 pub mod hold;
 pub mod local;
+pub mod logged;
 mod mailbox;
 pub mod mesh;
 pub mod msg;
@@ -22,12 +23,15 @@ use doorbell::Doorbell;
 use crate::config::{P, Settings};
 use crate::host::Host;
 use crate::store::Store;
+use crate::store::log::Unwritten;
 use crate::store::news::{class, published};
 
 /// What all shards of a server share.
 pub struct Shared {
     /// The data, by shard.
     pub cells: Vec<Cell<Store>>,
+    /// Whether a shard has records that the append-only log has not got yet.
+    pub unwritten: Vec<Arc<Unwritten>>,
     /// How to wake a shard.
     pub bells: Vec<Arc<Doorbell>>,
     /// Rare messages: new rings, new connections, stop.

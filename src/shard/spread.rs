@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::cell::Holder;
 use super::exec::Door;
+use super::logged::write_unit;
 use crate::cmd::cx::{Held, WriteStores};
 use crate::cmd::table::table;
 use crate::host::hub::Hub;
@@ -24,9 +25,15 @@ impl Door<'_> {
     /// Tells what is new of these stores.
     #[inline]
     pub fn spread(&self, mut stores: WriteStores<'_>) {
-        let mut any = false;
-        stores.for_each(|store| any |= store.has_news);
-        if any {
+        let (mut has_news, mut is_logged) = (false, false);
+        stores.for_each(|store| {
+            has_news |= store.has_news;
+            is_logged |= store.is_logged();
+        });
+        if is_logged {
+            self.end_unit(&mut stores);
+        }
+        if has_news {
             self.spread_news(&mut stores);
         }
     }
@@ -34,8 +41,33 @@ impl Door<'_> {
     /// [`Door::spread`] of one store.
     #[inline]
     pub fn spread_one(&self, store: &mut Store) {
+        if store.has_news | store.has_records {
+            self.spread_all(store);
+        }
+    }
+
+    #[inline(never)]
+    fn spread_all(&self, store: &mut Store) {
+        store.end_unit();
         if store.has_news {
             self.spread_news(&mut WriteStores::One(store));
+        }
+    }
+
+    /// What was recorded on these stores is a unit. Those of this thread alone are written before the thread's next
+    /// reply leaves, others at once.
+    #[cold]
+    fn end_unit(&self, stores: &mut WriteStores<'_>) {
+        let own = self.local.id;
+        match stores {
+            WriteStores::One(store) => store.end_unit(),
+            WriteStores::Many(held) => {
+                let is_own = |shard| held.get(shard).is_some() == (shard == own);
+                match (0..held.shards()).all(is_own) {
+                    true => held.get_mut(own).into_iter().for_each(Store::end_unit),
+                    false => write_unit(&self.host.journal, *held),
+                }
+            }
         }
     }
 
@@ -43,7 +75,7 @@ impl Door<'_> {
     #[inline(never)]
     fn spread_news(&self, stores: &mut WriteStores<'_>) {
         // Who is served now is served at the time that it is by now.
-        let door = self.local.door(Now::read(self.now.uses));
+        let door = self.local.door(self.now.later());
         let mut reach = Reach { door: &door, held: stores.reborrow(), taken: SmallVec::new() };
         reach.set_now(door.now);
         // Serving one may make news for others.
@@ -83,6 +115,7 @@ impl Door<'_> {
             }
             let mut out = Out::new(waiter.caller().protocol);
             let is_served = self.serve(&mut WriteStores::Many(reach), &waiter, &mut out);
+            self.end_unit(&mut WriteStores::Many(reach));
             // Who is served has left the place to the next.
             from = if is_served { at } else { at + 1 };
             let letter = if is_served { Letter::Served(out.buf) } else { Letter::Rung };

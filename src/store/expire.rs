@@ -35,14 +35,13 @@ impl Store {
         }
         self.actor = 0;
         let (count, first) = (self.dbs.len(), self.expiry.next_db);
-        for offset in 0..count {
-            let index = (first + offset) % count;
-            if self.expire_db(index as u32) {
-                self.expiry.next_db = (index + 1) % count;
-                return true;
-            }
+        let full =
+            (0..count).map(|offset| (first + offset) % count).find(|index| self.expire_db(*index as u32));
+        if let Some(index) = full {
+            self.expiry.next_db = (index + 1) % count;
         }
-        false
+        self.end_units();
+        full.is_some()
     }
 
     /// Runs one bounded step over one database, also while active expiry is switched off: somebody walked by what is

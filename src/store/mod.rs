@@ -6,6 +6,7 @@ pub mod db;
 pub mod edit;
 mod expire;
 mod keyed;
+pub mod log;
 pub mod news;
 mod now;
 mod track;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use db::Db;
 pub use expire::PARTS_STEP;
 use keyed::Keyed;
+use log::Log;
 use news::{Event, News, listen};
 pub use now::{Now, Uses};
 use track::Tracked;
@@ -80,8 +82,12 @@ pub struct Store {
     pub actor: u64,
     /// There is something in `news`.
     pub has_news: bool,
+    /// The running command, transaction or script has left records in `log`.
+    pub has_records: bool,
     /// What others shall hear when the running command is done.
     pub news: News,
+    /// What the append-only log shall hear.
+    pub log: Log,
     watches: Keyed<Watch>,
     waiters: Keyed<Arc<Waiter>>,
     tracked: Tracked,
@@ -104,7 +110,9 @@ impl Store {
             events: &[],
             actor: 0,
             has_news: false,
+            has_records: false,
             news: News::default(),
+            log: Log::default(),
             watches: Keyed::default(),
             waiters: Keyed::default(),
             tracked: Tracked::default(),
@@ -119,11 +127,16 @@ impl Store {
     pub fn refresh_settings(&mut self, host: &crate::host::Host) {
         self.settings_version = host.settings_version();
         self.settings = host.settings();
-        self.now.uses = Uses::under(&self.settings);
+        self.now.heed(host, &self.settings);
         self.heed_events();
-        self.listens &= !listen::BROADCASTS;
-        if host.trackers.broadcasts() {
-            self.listens |= listen::BROADCASTS;
+        self.set_listens(listen::BROADCASTS, host.trackers.broadcasts());
+        self.set_listens(listen::LOG, host.journal.is_on());
+    }
+
+    fn set_listens(&mut self, listener: u32, listens: bool) {
+        self.listens &= !listener;
+        if listens {
+            self.listens |= listener;
         }
     }
 
@@ -214,11 +227,16 @@ impl Store {
     /// [`Store::settle`] for a change of `changes` parts of a value.
     #[inline]
     fn settle_many(&mut self, db: u32, key: Key<'_>, effect: Effect, changes: u64) {
-        if self.listens != 0 {
+        if self.listens & !listen::LOG != 0 {
             self.note_change(db, key, effect);
         }
         match effect {
-            Effect::Expired => self.counters.expired_keys.add(1),
+            Effect::Expired => {
+                self.counters.expired_keys.add(1);
+                if self.is_logged() {
+                    self.record_gone(db, key, effect);
+                }
+            }
             Effect::PartsExpired => self.counters.expired_subkeys.add(changes),
             _ => self.counters.dirty.add(changes),
         }

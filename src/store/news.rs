@@ -25,6 +25,8 @@ pub mod listen {
     pub const BROADCASTS: u32 = 16;
     /// They tell of reads that find nothing, too.
     pub const MISSES: u32 = 1 << 16;
+    /// The append-only log gets what changes.
+    pub const LOG: u32 = 1 << 17;
 }
 
 /// A keyspace event as notifications name it.

@@ -8,9 +8,12 @@
 //!
 //! Must stay true: [`Now::used`] alone decides what a use writes and [`Now::fresh`] what a new key starts with; a
 //! policy that changes at run time leaves the fields as they are, and they say something odd until their next uses.
+use std::sync::atomic::Ordering;
+
 use crate::base::{clock, rng};
 use crate::config::{P, Settings};
 use crate::ds::raw::block::BlockRef;
+use crate::host::{Host, gate};
 
 /// The access field has 24 bits.
 const ACCESS_MASK: u32 = 0xFF_FFFF;
@@ -60,6 +63,8 @@ pub struct Now {
     pub uses: Uses,
     /// The client wants its uses to leave no trace (CLIENT NO-TOUCH).
     pub no_touch: bool,
+    /// The data is being loaded: `ms` stays 0, so that nothing is due, whatever its deadline.
+    pub is_loading: bool,
 }
 
 impl Now {
@@ -71,11 +76,36 @@ impl Now {
         now
     }
 
+    /// Reads the clock for work under what is in force.
+    pub fn under(host: &Host) -> Now {
+        let mut now = Now::default();
+        now.heed(host, &host.settings());
+        now.later()
+    }
+
     /// Reads the clock again.
     #[inline]
     pub fn advance(&mut self) {
         self.ms = clock::wall_ms();
         self.access = (self.ms / 1000) as u32 & ACCESS_MASK;
+        if self.is_loading {
+            self.ms = 0;
+        }
+    }
+
+    /// The same a moment later.
+    pub fn later(mut self) -> Now {
+        self.advance();
+        self
+    }
+
+    /// Takes over what is in force.
+    pub(super) fn heed(&mut self, host: &Host, settings: &Settings) {
+        self.uses = Uses::under(settings);
+        let is_loading = host.gates.load(Ordering::Relaxed) & gate::LOADING != 0;
+        if std::mem::replace(&mut self.is_loading, is_loading) != is_loading {
+            self.advance();
+        }
     }
 
     /// The same for a client with or without NO-TOUCH.
@@ -142,7 +172,8 @@ impl Now {
     }
 
     fn minutes(self) -> u32 {
-        (self.ms / 60_000) as u32 & MINUTES_MASK
+        let ms = if self.is_loading { clock::wall_ms() } else { self.ms };
+        (ms / 60_000) as u32 & MINUTES_MASK
     }
 }
 
@@ -184,7 +215,7 @@ mod tests {
 
     fn lfu(log_factor: u32, decay_minutes: u16) -> Now {
         let uses = Uses::Counted { log_factor, decay_minutes };
-        Now { ms: 100 * HOUR_MS, access: 7, uses, no_touch: false }
+        Now { ms: 100 * HOUR_MS, access: 7, uses, ..Now::default() }
     }
 
     #[test]
