@@ -62,8 +62,8 @@ pub struct Status {
     pub is_well: bool,
 }
 
-/// Told `true` when the log cannot be written, `false` when it can again.
-pub type OnTrouble = Box<dyn Fn(bool) + Send + Sync>;
+/// Told the system's error number when the log cannot be written, 0 when it can again.
+pub type OnTrouble = Box<dyn Fn(i32) + Send + Sync>;
 
 /// The append-only log.
 #[derive(Default)]
@@ -99,9 +99,9 @@ impl Core {
         }
     }
 
-    fn tell_trouble(&self, is_troubled: bool) {
+    fn tell_trouble(&self, errno: i32) {
         if let Some(tell) = self.on_trouble.get() {
-            tell(is_troubled);
+            tell(errno);
         }
     }
 }

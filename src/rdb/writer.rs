@@ -39,6 +39,16 @@ impl Writer {
         self.out
     }
 
+    /// Exchanges the buffer that is appended to.
+    pub fn exchange(&mut self, out: &mut Vec<u8>) {
+        std::mem::swap(&mut self.out, out);
+    }
+
+    /// Whether long strings are compressed.
+    pub fn compresses(&self) -> bool {
+        self.compress
+    }
+
     /// Forgets what was written and keeps the room.
     pub fn clear(&mut self) {
         self.out.clear();

@@ -7,15 +7,13 @@ use crate::base::glob;
 use crate::cmd::cx::ConnCx;
 use crate::cmd::docs;
 use crate::cmd::spec::{Done, Group::Scripting as S, Spec, flag};
+use crate::rdb::file::{self, op};
 use crate::rdb::payload;
 use crate::rdb::reader::Reader;
 use crate::rdb::writer::Writer;
 use crate::wire::{Args, Error, Out};
 
 const EVERYWHERE: &[&str] = &["request_policy:all_shards", "response_policy:all_succeeded"];
-/// Opcode of a library in a snapshot, and of what one was before Redis 7.0 came out.
-const LIBRARY: u8 = 245;
-const EARLY_LIBRARY: u8 = 246;
 /// The oldest version of the format that has libraries.
 const VERSION: u16 = 10;
 
@@ -83,8 +81,7 @@ fn delete(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
 fn dump(_: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     let mut writer = Writer::new(true);
     for library in known().libraries.all().1 {
-        writer.u8(LIBRARY);
-        writer.string(&library.code);
+        file::write_library(&library.code, &mut writer);
     }
     let mut body = writer.into_bytes();
     payload::seal(&mut body, VERSION);
@@ -223,8 +220,8 @@ fn read_libraries(body: &[u8]) -> Result<Vec<Library>, Error> {
     let mut libraries: Vec<Library> = Vec::new();
     while !reader.is_at_end() {
         match reader.u8().map_err(|_| Error::err("can not read data type"))? {
-            LIBRARY => {}
-            EARLY_LIBRARY => return Err(Error::err("Pre-GA function format not supported")),
+            op::FUNCTION => {}
+            op::FUNCTION_PRE_GA => return Err(Error::err("Pre-GA function format not supported")),
             _ => return Err(Error::err("given type is not a function")),
         }
         let code = reader.string().map_err(|_| Error::err("Failed loading library payload"))?;

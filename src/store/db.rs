@@ -1,4 +1,5 @@
 //! One database of one shard, and the store's operations on keys.
+use super::snapshot::save_ahead;
 use super::{Effect, Store};
 use crate::ds::object::Kind;
 use crate::ds::raw::block::{Block, BlockMut, BlockRef, NewValue};
@@ -16,6 +17,8 @@ pub struct Db {
     pub dated_parts: usize,
     /// Where the expiry cycle goes on.
     pub(super) due_at: crate::ds::raw::dash::DueAt,
+    /// Its number at the last snapshot's cut.
+    pub(super) saved_as: u32,
 }
 
 /// What becomes of a key's deadline when its value is replaced.
@@ -68,6 +71,11 @@ impl Dated {
 }
 
 impl Db {
+    /// An empty one, made since snapshot number `walk` began.
+    pub(super) fn walked(walk: u32) -> Db {
+        Db { table: Dash::walked(walk), ..Db::default() }
+    }
+
     /// Counts a key whose deadlines changed.
     #[inline]
     pub(super) fn note(&mut self, before: Dated, after: Dated) {
@@ -156,8 +164,9 @@ impl Store {
     fn take_as(&mut self, db: u32, key: Key<'_>, effect: Effect) -> Option<(Block, Effect)> {
         let now_ms = self.now.ms;
         let base = self.dbs[db as usize].as_deref_mut()?;
-        let slot = base.table.slot(key.hash, key.bytes)?;
+        let mut slot = base.table.slot(key.hash, key.bytes)?;
         let effect = if is_due(slot.view(), now_ms) { Effect::Expired } else { effect };
+        save_ahead(&mut self.snapshot, base.saved_as, &mut slot);
         let block = slot.remove();
         base.note(Dated::of(block.view()), Dated::default());
         self.settle(db, key, effect);
@@ -178,7 +187,7 @@ impl Store {
     /// Makes or replaces a key. Without a move of its block where value and deadline allow it.
     pub fn put(&mut self, db: u32, key: Key<'_>, value: NewValue<'_>, ttl: Ttl, marks: u32) {
         let now = self.now;
-        let base = self.db_mut(db);
+        let (base, snapshot) = self.db_with_snapshot(db);
         let Some(mut slot) = base.table.slot(key.hash, key.bytes) else {
             let deadline = if let Ttl::At(ms) = ttl { Some(ms) } else { None };
             let block = Block::new(key.bytes, value, deadline, now.fresh(), marks);
@@ -191,6 +200,7 @@ impl Store {
             self.clear_due(db, key);
             return self.put(db, key, value, ttl, marks);
         }
+        save_ahead(snapshot, base.saved_as, &mut slot);
         let after = match ttl {
             Ttl::Keep => before,
             Ttl::Clear => None,
@@ -216,10 +226,13 @@ impl Store {
     /// Puts a block in under its own key, which is `key`, instead of whatever is there.
     pub fn place(&mut self, db: u32, key: Key<'_>, block: Block) {
         debug_assert_eq!(block.view().key(), key.bytes);
-        let base = self.db_mut(db);
+        let (base, snapshot) = self.db_with_snapshot(db);
         let after = Dated::of(block.view());
         let old = match base.table.slot(key.hash, key.bytes) {
-            Some(mut slot) => Some(slot.replace(block)),
+            Some(mut slot) => {
+                save_ahead(snapshot, base.saved_as, &mut slot);
+                Some(slot.replace(block))
+            }
             None => {
                 base.table.insert(key.hash, block);
                 None
@@ -245,10 +258,12 @@ impl Store {
         change: impl FnOnce(Option<BlockMut<'_>>) -> Result<(T, Next<'v>), E>,
     ) -> Result<T, E> {
         let now = self.now;
-        let found =
-            self.dbs[db as usize].as_deref_mut().and_then(|base| base.table.slot(key.hash, key.bytes));
-        if let Some(mut slot) = found {
+        let found = self.dbs[db as usize]
+            .as_deref_mut()
+            .and_then(|base| base.table.slot(key.hash, key.bytes).map(|slot| (slot, base.saved_as)));
+        if let Some((mut slot, saved_as)) = found {
             if !is_due(slot.view(), now.ms) {
+                save_ahead(&mut self.snapshot, saved_as, &mut slot);
                 now.mark_use(slot.view());
                 let (result, next) = change(Some(slot.view_mut()))?;
                 let (changed, old) = match next {
@@ -297,6 +312,9 @@ impl Store {
             return None;
         }
         let change = decide(slot.view());
+        if change != DeadlineChange::Keep {
+            save_ahead(&mut self.snapshot, base.saved_as, &mut slot);
+        }
         let after = match change {
             DeadlineChange::Keep => return Some(change),
             DeadlineChange::Clear => None,

@@ -4,6 +4,7 @@
 //! change settles nothing; a container never stays empty (who empties it removes the key).
 use super::db::{Dated, is_due};
 use super::news::Event;
+use super::snapshot::save_ahead;
 use super::{Effect, Now, Store};
 use crate::config::Settings;
 use crate::ds::object::{Kind, Object, Packing};
@@ -255,11 +256,13 @@ impl Store {
 
     #[inline]
     fn edit_at<T>(&mut self, now: Now, db: u32, key: Key<'_>, edit: impl FnOnce(&mut Editor<'_>) -> T) -> T {
-        let found =
-            self.dbs[db as usize].as_deref_mut().and_then(|base| base.table.slot(key.hash, key.bytes));
+        let found = self.dbs[db as usize]
+            .as_deref_mut()
+            .and_then(|base| base.table.slot(key.hash, key.bytes).map(|slot| (slot, base.saved_as)));
         let mut before = Dated::default();
         let place = match found {
-            Some(slot) if !is_due(slot.view(), now.ms) => {
+            Some((mut slot, saved_as)) if !is_due(slot.view(), now.ms) => {
+                save_ahead(&mut self.snapshot, saved_as, &mut slot);
                 now.mark_use(slot.view());
                 before = Dated::of(slot.view());
                 Place::Table(slot)

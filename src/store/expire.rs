@@ -65,6 +65,10 @@ impl Store {
         base.due_at = at;
         for block in &gone {
             base.note(Dated::of(block.view()), Dated::default());
+            if let Some(snapshot) = &mut self.snapshot {
+                // What has expired is owed no record, but one that was begun is completed.
+                snapshot.complete(base.saved_as, block.view());
+            }
         }
         for block in gone {
             self.settle(index, Key::new(block.view().key()), Effect::Expired);

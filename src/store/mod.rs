@@ -9,6 +9,7 @@ mod keyed;
 pub mod log;
 pub mod news;
 mod now;
+pub mod snapshot;
 mod track;
 pub mod wait;
 pub mod watch;
@@ -92,6 +93,9 @@ pub struct Store {
     waiters: Keyed<Arc<Waiter>>,
     tracked: Tracked,
     expiry: expire::Progress,
+    snapshot: Option<Box<snapshot::Snapshot>>,
+    /// Snapshots begun.
+    walks: u32,
 }
 
 impl Store {
@@ -117,6 +121,8 @@ impl Store {
             waiters: Keyed::default(),
             tracked: Tracked::default(),
             expiry: expire::Progress::default(),
+            snapshot: None,
+            walks: 0,
         };
         store.heed_events();
         store
@@ -158,7 +164,15 @@ impl Store {
 
     #[inline]
     fn db_mut(&mut self, index: u32) -> &mut Db {
-        self.dbs[index as usize].get_or_insert_default()
+        self.db_with_snapshot(index).0
+    }
+
+    /// A database to be changed, and the snapshot that must see first what is changed there.
+    #[inline]
+    fn db_with_snapshot(&mut self, index: u32) -> (&mut Db, &mut Option<Box<snapshot::Snapshot>>) {
+        let walks = self.walks;
+        let db = self.dbs[index as usize].get_or_insert_with(|| Box::new(Db::walked(walks)));
+        (db, &mut self.snapshot)
     }
 
     /// Asks the processor for the bucket of a key that will be looked up soon.
@@ -183,6 +197,7 @@ impl Store {
             self.note_swap(a, b);
         }
         self.dbs.swap(a as usize, b as usize);
+        self.swap_in_snapshot(a, b);
         self.counters.dirty.add(1);
     }
 
@@ -195,12 +210,20 @@ impl Store {
         let Some(db) = self.dbs[index as usize].take() else { return 0 };
         let keys = db.table.len();
         self.counters.dirty.add(keys as u64);
+        if let Some(db) = self.retire(index, db) {
+            self.free_db(db);
+        }
+        keys
+    }
+
+    /// Frees a database in the background.
+    fn free_db(&self, db: Box<Db>) {
+        let keys = db.table.len() as u64;
         if let Some(lazy) = self.lazy_free.as_deref()
             && keys > 0
         {
-            lazy.drop_later(db, keys as u64);
+            lazy.drop_later(db, keys);
         }
-        keys
     }
 
     /// Frees a key that is out of its table; a large one in the background.

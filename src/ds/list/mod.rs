@@ -118,9 +118,15 @@ impl Quicklist {
     }
 
     /// Calls `f` with the contents of each node, front to back.
-    pub fn for_each_node(&self, mut f: impl FnMut(NodeBytes<'_>)) {
+    pub fn for_each_node(&self, f: impl FnMut(NodeBytes<'_>)) {
+        self.visit_nodes(0, usize::MAX, f);
+    }
+
+    /// Calls `f` with the contents of nodes `from..to`, as far as there are any.
+    pub fn visit_nodes(&self, from: usize, to: usize, mut f: impl FnMut(NodeBytes<'_>)) {
         let mut scratch = Vec::new();
-        for node in &self.nodes {
+        let to = to.min(self.nodes.len());
+        for node in self.nodes.range(from.min(to)..to) {
             f(match node.view(&mut scratch) {
                 View::Packed(pack) => NodeBytes::Packed(pack.bytes()),
                 View::Plain(text) => NodeBytes::Plain(text),

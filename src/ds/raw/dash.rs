@@ -79,6 +79,8 @@ pub struct Dash<E: Entry> {
     depth: u8,
     slabs: Vec<Vec<Segment<E>>>,
     len: usize,
+    /// The number of the last walk that began.
+    walk: u32,
 }
 
 // SAFETY: the table owns its segments; the directory's pointers stay inside it.
@@ -100,6 +102,7 @@ pub struct Slot<'a, E: Entry> {
     segment: NonNull<Segment<E>>,
     place: Place,
     len: &'a mut usize,
+    walk: u32,
     _table: PhantomData<&'a mut Dash<E>>,
 }
 
@@ -112,22 +115,28 @@ impl<E: Entry> Default for Dash<E> {
 impl<E: Entry> Dash<E> {
     /// An empty table: one segment, no buckets.
     pub fn new() -> Self {
-        Self::with_depth(0, 0)
+        Self::with_depth(0, 0, 0)
+    }
+
+    /// An empty table that counts as walked by walk number `walk`.
+    pub fn walked(walk: u32) -> Self {
+        Self::with_depth(0, 0, walk)
     }
 
     /// A table laid out for `entries` keys: exactly the segments and buckets that they need.
     pub fn with_capacity(entries: usize) -> Self {
         let segments = entries.div_ceil(PRESIZED_ENTRIES).next_power_of_two();
         let depth = segments.ilog2().min(PREFIX_BITS) as u8;
-        Self::with_depth(depth, entries.div_ceil(1 << depth))
+        Self::with_depth(depth, entries.div_ceil(1 << depth), 0)
     }
 
-    fn with_depth(depth: u8, entries_each: usize) -> Self {
+    fn with_depth(depth: u8, entries_each: usize, walk: u32) -> Self {
         let count = 1usize << depth;
-        let mut table = Dash { directory: Vec::new(), depth, slabs: vec![Vec::with_capacity(count)], len: 0 };
+        let slabs = vec![Vec::with_capacity(count)];
+        let mut table = Dash { directory: Vec::new(), depth, slabs, len: 0, walk };
         for index in 0..count {
             let start = ((index as u64) << (PREFIX_BITS - u32::from(depth))) as u32;
-            let mut segment = Segment::empty(start, depth);
+            let mut segment = Segment::empty(start, depth, walk);
             if entries_each > 0 {
                 segment.reserve(entries_each);
             }
@@ -204,7 +213,7 @@ impl<E: Entry> Dash<E> {
         let segment = self.segment_ptr(hash);
         // SAFETY: live, and borrowed exclusively through `self` for the slot's lifetime.
         let place = unsafe { segment.as_ref() }.find(hash, key)?;
-        Some(Slot { segment, place, len: &mut self.len, _table: PhantomData })
+        Some(Slot { segment, place, len: &mut self.len, walk: self.walk, _table: PhantomData })
     }
 
     /// Puts an entry in. Its key must not be there.
@@ -214,7 +223,7 @@ impl<E: Entry> Dash<E> {
             // SAFETY: live, and `self` is borrowed exclusively.
             let segment = unsafe { at.as_mut() };
             if !segment.is_full() {
-                segment.insert(hash, entry);
+                segment.insert(hash, entry, self.walk);
                 self.len += 1;
                 return;
             }
@@ -343,6 +352,36 @@ impl<E: Entry> Dash<E> {
         (handed, at)
     }
 
+    /// Begins walk number `walk`, which owes a visit to every entry that is there now. The walk before must be through.
+    pub fn begin_walk(&mut self, walk: u32) {
+        self.walk = walk;
+    }
+
+    /// Visits entries that the walk owes, from segment `at` on, until `f` refuses one or one more segment is done with.
+    /// Returns where to go on; `None`: the walk is through.
+    ///
+    /// Entries that come, change and go meanwhile, and segments that split, do not disturb it: whoever is about to change
+    /// an entry asks [`Slot::is_owed`] and visits it first.
+    pub fn walk(&mut self, at: WalkAt, f: &mut dyn FnMut(E::Ref<'_>) -> bool) -> Option<WalkAt> {
+        let mut at = at;
+        loop {
+            let slab = self.slabs.get_mut(at.slab)?;
+            let Some(segment) = slab.get_mut(at.segment) else {
+                at = WalkAt { slab: at.slab + 1, segment: 0 };
+                continue;
+            };
+            if segment.walk == self.walk {
+                at.segment += 1;
+                continue;
+            }
+            segment.prefetch_entries();
+            if segment.walk(self.walk, f) {
+                at.segment += 1;
+            }
+            return Some(at);
+        }
+    }
+
     /// Number of segments, for pacing.
     pub fn segments(&self) -> usize {
         self.slabs.iter().map(Vec::len).sum()
@@ -384,6 +423,13 @@ pub enum Due<'a, E: Entry> {
     Parts(E::Ref<'a>),
 }
 
+/// Where [`Dash::walk`] goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WalkAt {
+    slab: usize,
+    segment: usize,
+}
+
 /// Where [`Dash::take_due`] goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DueAt {
@@ -419,6 +465,18 @@ impl<'a, E: Entry> Slot<'a, E> {
     pub fn view_mut(&mut self) -> E::Mut<'_> {
         let place = self.place;
         self.segment_mut().at_mut(place)
+    }
+
+    /// Whether the walk under way has still to visit the entry.
+    #[inline]
+    pub fn is_owed(&self) -> bool {
+        self.segment().is_owed(self.place, self.walk)
+    }
+
+    /// Notes that the entry was visited ahead of the walk, which owed that.
+    pub fn set_visited(&mut self) {
+        let place = self.place;
+        self.segment_mut().set_visited(place);
     }
 
     /// Overwrites the deadline of an entry that has one; `false` when it has none (then `replace` it).
@@ -533,6 +591,73 @@ mod tests {
             for (key, (value, _)) in &model {
                 prop_assert_eq!(get(&table, key), Some(*value));
             }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 64 }, ..ProptestConfig::default() })]
+        #[test]
+        fn a_walk_sees_what_was_there_when_it_began(
+            before in proptest::collection::vec(step(), 1..if cfg!(miri) { 200 } else { 1500 }),
+            during in proptest::collection::vec((step(), 1usize..30), 1..if cfg!(miri) { 50 } else { 500 }),
+        ) {
+            let mut table = Dash::<Block>::new();
+            for number in 1..4u32 {
+                let steps = before.iter().skip(before.len() * (number as usize - 1) / 3);
+                for step in steps.take(before.len() / 3 + 1) {
+                    apply(&mut table, step, &mut |_| ());
+                }
+                let mut owed = BTreeMap::new();
+                table.for_each(|entry| {
+                    owed.insert(entry.key().to_vec(), entry.string());
+                });
+                let owed: BTreeMap<_, _> = owed.into_iter().map(|(k, v)| (k, format!("{v:?}"))).collect();
+                let mut seen = BTreeMap::new();
+                let mut see = |entry: <Block as Entry>::Ref<'_>| {
+                    let known = seen.insert(entry.key().to_vec(), format!("{:?}", entry.string()));
+                    assert_eq!(known, None, "nothing is visited twice");
+                };
+                table.begin_walk(number);
+                let (mut at, mut left) = (Some(WalkAt::default()), during.iter());
+                while let Some(here) = at {
+                    let mut budget = 7;
+                    if let Some((step, entries)) = left.next() {
+                        budget = *entries;
+                        apply(&mut table, step, &mut see);
+                    }
+                    at = table.walk(here, &mut |entry| {
+                        let goes = budget > 0;
+                        if goes {
+                            see(entry);
+                            budget -= 1;
+                        }
+                        goes
+                    });
+                }
+                prop_assert_eq!(&seen, &owed);
+                table.check();
+            }
+        }
+    }
+
+    /// Takes a step; what a walk owes and is about to change is shown to `see` first.
+    fn apply(table: &mut Dash<Block>, step: &Step, see: &mut dyn FnMut(<Block as Entry>::Ref<'_>)) {
+        let (Step::Put(k, ..) | Step::Remove(k)) = step else { return };
+        let key = format!("key:{k}").into_bytes();
+        let hash = KeyHash::of(&key);
+        match (table.slot(hash, &key), step) {
+            (Some(mut slot), _) => {
+                if slot.is_owed() {
+                    see(slot.view());
+                    slot.set_visited();
+                }
+                match step {
+                    Step::Put(_, value, _) => drop(slot.replace(block(&key, *value, None))),
+                    _ => drop(slot.remove()),
+                }
+            }
+            (None, Step::Put(_, value, _)) => table.insert(hash, block(&key, *value, None)),
+            (None, _) => {}
         }
     }
 

@@ -2,13 +2,14 @@
 //!
 //! A bucket is one cache line: seven one-byte fingerprints, a count of entries that passed over it, seven slots.
 //! A slot is the entry's address, with the sixteen hash bits that place it among the buckets above bit 48 and a
-//! "has a deadline, or has parts that have" bit at the bottom; so growing a segment touches no entry. Buckets come in units of eight, all
-//! of one size, so that growth by a unit leaves no holes in the heap behind.
+//! "has a deadline, or has parts that have" bit at the bottom, and beside it one that says that a walk has visited the
+//! entry; so growing a segment touches no entry. Buckets come in units of eight, all of one size, so that growth by a
+//! unit leaves no holes in the heap behind.
 //!
 //! Must stay true: an entry lies in its home bucket or in one after it (cyclic), and every full bucket that its
 //! insertion passed counts it (255 = lost count, never lowered); `count < nb * 7`, so a probe ends;
 //! `deadline_min_ms` is at or below every deadline in the segment; an entry with any has the bit (one with the bit may
-//! have lost them).
+//! have lost them); a segment that a walk is through with (`walk` is the table's) has no entry with the visited bit.
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -32,6 +33,7 @@ const HIGH: u64 = 0x8080_8080_8080_8080;
 const SEVEN: u64 = 0x0080_8080_8080_8080;
 const ADDRESS: u64 = 0x0000_FFFF_FFFF_FFF8;
 const HAS_DEADLINE: u64 = 1;
+const VISITED: u64 = 2;
 
 #[repr(C, align(64))]
 pub(super) struct Bucket {
@@ -108,6 +110,8 @@ pub(super) struct Segment<E: Entry> {
     limit: u16,
     /// Directory bits that lead here.
     pub depth: u8,
+    /// The last walk that is through with this segment.
+    pub walk: u32,
     /// The first `nb / UNIT` are ours; the first one is the shared empty bucket while `limit` is 0.
     units: [NonNull<Bucket>; UNITS_MAX],
     _owns: PhantomData<E>,
@@ -144,7 +148,7 @@ fn bits_of(word: u64) -> u16 {
 }
 
 impl<E: Entry> Segment<E> {
-    pub fn empty(start: u32, depth: u8) -> Self {
+    pub fn empty(start: u32, depth: u8, walk: u32) -> Self {
         Segment {
             deadline_min_ms: u64::MAX,
             start,
@@ -152,6 +156,7 @@ impl<E: Entry> Segment<E> {
             count: 0,
             limit: 0,
             depth,
+            walk,
             units: [NonNull::from(&EMPTY); UNITS_MAX],
             _owns: PhantomData,
         }
@@ -257,13 +262,54 @@ impl<E: Entry> Segment<E> {
         unsafe { E::view_mut_at(address(word)) }
     }
 
-    /// Puts an entry in whose key is not there yet. The segment must not be full.
-    pub fn insert(&mut self, hash: KeyHash, entry: E) {
+    /// Whether the table's walk number `walk` has still to visit the entry.
+    #[inline]
+    pub fn is_owed(&self, place: Place, walk: u32) -> bool {
+        self.walk != walk && self.bucket(place.bucket).slots[usize::from(place.slot)] & VISITED == 0
+    }
+
+    /// Notes that the walk has visited the entry ahead of the others of its segment.
+    pub fn set_visited(&mut self, place: Place) {
+        self.bucket_mut(place.bucket).slots[usize::from(place.slot)] |= VISITED;
+    }
+
+    /// Visits the entries that walk number `walk` has not visited yet, until `f` refuses one. `true`: the walk is through
+    /// with this segment.
+    pub fn walk(&mut self, walk: u32, f: &mut dyn FnMut(E::Ref<'_>) -> bool) -> bool {
+        if self.limit > 0 {
+            for index in 0..self.nb {
+                let mut marks = self.bucket(index).occupied();
+                while marks != 0 {
+                    let slot = slot_of(marks);
+                    marks &= marks - 1;
+                    let word = self.bucket(index).slots[slot];
+                    if word & VISITED == 0 {
+                        if !f(self.view(word)) {
+                            return false;
+                        }
+                        self.bucket_mut(index).slots[slot] |= VISITED;
+                    }
+                }
+            }
+            for index in 0..self.nb {
+                for word in &mut self.bucket_mut(index).slots {
+                    *word &= !VISITED;
+                }
+            }
+        }
+        self.walk = walk;
+        true
+    }
+
+    /// Puts an entry in whose key is not there yet. The segment must not be full. `walk`: the number of the table's.
+    pub fn insert(&mut self, hash: KeyHash, entry: E, walk: u32) {
         assert!(!self.is_full());
         // SAFETY: the entry is alive until `into_raw` hands it to the slot.
         let wake = unsafe { E::view_at(entry.raw()) }.wake_ms();
         self.note_deadline(wake);
-        let word = word_for(entry, hash.bucket_bits(), wake.is_some());
+        // A walk under way does not owe what came behind its beginning.
+        let visited = if self.walk == walk { 0 } else { VISITED };
+        let word = word_for(entry, hash.bucket_bits(), wake.is_some()) | visited;
         self.put(word, hash.fingerprint());
         self.count += 1;
     }
@@ -304,7 +350,7 @@ impl<E: Entry> Segment<E> {
         self.note_deadline(wake);
         let slot = &mut self.bucket_mut(place.bucket).slots[usize::from(place.slot)];
         let old = *slot;
-        *slot = word_for(entry, bits_of(old), wake.is_some());
+        *slot = word_for(entry, bits_of(old), wake.is_some()) | (old & VISITED);
         // SAFETY: the slot gave up its only copy of the address.
         unsafe { E::from_raw(address(old)) }
     }
@@ -318,7 +364,7 @@ impl<E: Entry> Segment<E> {
         // SAFETY: as in `insert`.
         let wake = unsafe { E::view_at(entry.raw()) }.wake_ms();
         self.note_deadline(wake);
-        let next = word_for(entry, bits_of(word), wake.is_some());
+        let next = word_for(entry, bits_of(word), wake.is_some()) | (word & VISITED);
         self.bucket_mut(place.bucket).slots[usize::from(place.slot)] = next;
         std::mem::forget(guard);
     }
@@ -466,7 +512,7 @@ impl<E: Entry> Segment<E> {
             if is_high(moved) { high.push(*moved) } else { low.push(*moved) }
         }
         self.depth += 1;
-        let mut upper = Self::empty(self.start | bit, self.depth);
+        let mut upper = Self::empty(self.start | bit, self.depth, self.walk);
         // A bound, not exact: the next visit by the expiry cycle makes it exact.
         upper.deadline_min_ms = if high.len > 0 { self.deadline_min_ms } else { u64::MAX };
         if low.len == 0 {
@@ -479,7 +525,8 @@ impl<E: Entry> Segment<E> {
         upper
     }
 
-    fn prefetch_entries(&self) {
+    /// Asks the processor for all entries.
+    pub fn prefetch_entries(&self) {
         for index in 0..self.nb {
             for word in self.bucket(index).slots {
                 prefetch((word & ADDRESS) as *const u8);
@@ -551,6 +598,7 @@ impl<E: Entry> Segment<E> {
                 seen += 1;
                 let deadline = self.view(word).deadline_ms();
                 assert_eq!(deadline.is_some(), word & HAS_DEADLINE != 0);
+                assert!(word & VISITED == 0, "no walk is under way");
                 assert!(deadline.unwrap_or(u64::MAX) >= self.deadline_min_ms);
                 let mut at = home(bits_of(word), self.nb);
                 while at != index {

@@ -235,8 +235,8 @@ impl Core {
             fatal("Can't recover from AOF write error when the AOF fsync policy is 'always'. Exiting...");
         }
         state.kept = kept;
+        self.tell_trouble(errno(&error));
         state.error = Some(error);
-        self.tell_trouble(true);
     }
 
     /// Tries again to write what is kept.
@@ -263,7 +263,7 @@ impl Core {
         let is_well = state.error.is_none();
         drop(state);
         if tells && is_well && self.syncs.lock().error().is_none() {
-            self.tell_trouble(false);
+            self.tell_trouble(0);
         }
     }
 
@@ -291,7 +291,7 @@ impl Core {
         (state.file_bytes, state.current_bytes, state.base_bytes) = (0, 0, 0);
         drop(state);
         self.syncs.lock().forget_error();
-        self.tell_trouble(false);
+        self.tell_trouble(0);
     }
 }
 
@@ -301,6 +301,11 @@ impl State {
         self.written += bytes;
         self.current_bytes += bytes;
     }
+}
+
+/// The system's number of an error. A write that took nothing has none, and means that there is no room.
+pub(super) fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::ENOSPC)
 }
 
 /// Ends the process: what was promised cannot be kept.

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use super::append::{Unsynced, fatal};
+use super::append::{Unsynced, errno, fatal};
 use super::disk::words;
 use super::{Core, Policy};
 use crate::base::clock;
@@ -105,11 +105,12 @@ impl Core {
             Some(Err(error)) => syncs.error = Some(error),
         }
         let is_troubled = syncs.error.is_some();
+        let number = syncs.error.as_ref().map(errno);
         drop(syncs);
         self.synced.notify_all();
         if is_troubled != was_troubled {
-            let is_kept = !self.state.lock().is_all_written();
-            self.tell_trouble(is_troubled || is_kept);
+            let number = number.or_else(|| self.state.lock().error().map(errno));
+            self.tell_trouble(number.unwrap_or(0));
         }
         !is_troubled
     }

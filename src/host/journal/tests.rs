@@ -87,7 +87,7 @@ fn what_cannot_be_written_is_kept_and_tried_again() {
     let journal = Journal::default();
     let told = Arc::new(Mutex::new(Vec::new()));
     let note = told.clone();
-    journal.on_trouble(Box::new(move |is_troubled| note.lock().push(is_troubled)));
+    journal.on_trouble(Box::new(move |errno| note.lock().push(errno)));
     // A disk without any room.
     journal.core.switch(LogFile::append(std::path::Path::new("/dev/full")).unwrap(), 0);
     journal.write(&[piece(None, None, "a")]);
@@ -96,14 +96,14 @@ fn what_cannot_be_written_is_kept_and_tried_again() {
     assert_eq!((journal.status().kept_bytes, journal.status().is_well), (2, false));
     assert_eq!(journal.status().current_bytes, 0);
     journal.core.retry(true);
-    assert_eq!(*told.lock(), [true, true]);
+    assert_eq!(*told.lock(), [28, 28]);
     // Room again.
     journal.core.state.lock().put_file(LogFile::create(&folder.0.join("a")).unwrap());
     journal.core.retry(true);
     journal.write(&[piece(None, None, "c")]);
     assert_eq!(folder.read("a"), "abc");
     assert_eq!((journal.trouble(), journal.status().is_well), (None, true));
-    assert_eq!(*told.lock(), [true, true, false]);
+    assert_eq!(*told.lock(), [28, 28, 0]);
 }
 
 #[test]

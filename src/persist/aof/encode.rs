@@ -5,6 +5,7 @@ use crate::base::num;
 use crate::cmd::string::with_text;
 use crate::ds::raw::block::BlockRef;
 use crate::ds::stream::{Group, Stream, StreamId};
+use crate::store::snapshot::Encode;
 use crate::types::hash::HashRef;
 use crate::types::list::ListRef;
 use crate::types::set::SetRef;
@@ -69,16 +70,22 @@ impl<'a> Batches<'a> {
 
 /// Turns keys into commands.
 #[derive(Default)]
-pub struct Encoder {
-    selected: Option<u32>,
-}
+pub struct Encoder;
 
-impl Encoder {
-    /// Appends the commands that make a key of database `db` again.
-    pub fn key(&mut self, db: u32, block: BlockRef<'_>, out: &mut Vec<u8>) {
-        if self.selected.replace(db) != Some(db) {
-            command(out, &[b"SELECT", itoa::Buffer::new().format(db).as_bytes()]);
-        }
+impl Encode for Encoder {
+    fn select(&mut self, db: u32, out: &mut Vec<u8>) {
+        command(out, &[b"SELECT", itoa::Buffer::new().format(db).as_bytes()]);
+    }
+
+    fn begin(&mut self, block: BlockRef<'_>, out: &mut Vec<u8>) {
+        self.key(block, out);
+    }
+
+    fn go_on(&mut self, _: BlockRef<'_>, _: usize, _: &mut Vec<u8>) -> bool {
+        true
+    }
+
+    fn key(&mut self, block: BlockRef<'_>, out: &mut Vec<u8>) {
         let key = block.key();
         if let Some(string) = block.string() {
             with_text(Some(string), |text| command(out, &[b"SET", key, text]));

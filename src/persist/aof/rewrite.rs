@@ -19,8 +19,9 @@ use crate::host::rewrites::Stage;
 use crate::rt;
 use crate::rt::disk;
 use crate::rt::log::{Level, line};
-use crate::shard::hold::hold_all;
+use crate::shard::hold::{Stores, hold_all};
 use crate::shard::local::Local;
+use crate::shard::logged::write_unit;
 
 /// Failures in a row after which rewrites that nobody asked for are put off.
 const PATIENT_FAILURES: u64 = 3;
@@ -160,7 +161,8 @@ impl Aof {
 
     async fn switch_off(&self, local: &Local) {
         let host = &local.shared.host;
-        hold_all(local, |_, _| {
+        hold_all(local, |stores, _| {
+            write_unit(&host.journal, stores);
             host.journal.set_on(false);
             host.renew_settings();
         })
@@ -260,20 +262,22 @@ impl Aof {
         let host = &local.shared.host;
         let early = self.place.path(&self.place.early_base());
         let mut file = file;
-        let mut cut = || {
+        let mut cut = |stores: &mut Stores<'_>| {
             if self.is_given_up.get() {
                 return;
             }
+            // What was noted before the cut is in the base, and belongs to the file before.
+            write_unit(&host.journal, stores);
             if let Some(file) = file.take() {
                 host.journal.switch(file, 0);
                 host.journal.set_on(true);
                 host.renew_settings();
             }
         };
-        let outcome = write_base(local, &early, |_| cut()).await;
+        let outcome = write_base(local, &early, &mut cut).await;
         if outcome.is_err() && self.state.get() == State::On {
             // The manifest names the new file as the last one.
-            hold_all(local, |_, _| cut()).await;
+            hold_all(local, |stores, _| cut(stores)).await;
         }
         outcome.inspect_err(|error| {
             warn(&format!("Write error writing append only file on disk: {}", words(error)));

@@ -5,7 +5,7 @@ use crate::base::hash::KeyHash;
 use crate::ds::listpack::{self, Element, HEAD_BYTES, Listpack};
 use crate::ds::object::{Object, Packing};
 use crate::ds::raw::block::Value;
-use crate::ds::table::{Deadline, Layout, PackedTable};
+use crate::ds::table::{Deadline, Layout, PackedTable, Record};
 use crate::rdb::{Corrupt, Reader, ValueType, Writer, legacy};
 
 /// The latest deadline that Redis keeps, in milliseconds since the epoch.
@@ -25,12 +25,6 @@ fn dated_fields(stored: &[u8]) -> impl Iterator<Item = Field<'_>> {
     })
 }
 
-fn table_fields(table: &PackedTable) -> impl Iterator<Item = Field<'_>> {
-    table
-        .iter()
-        .map(|record| (Element::Bytes(record.key()), Element::Bytes(record.value()), record.deadline_ms()))
-}
-
 /// The type of a hash whose fields may have deadlines.
 pub fn type_of(value: Value<'_>) -> ValueType {
     let earliest = match value {
@@ -43,32 +37,31 @@ pub fn type_of(value: Value<'_>) -> ValueType {
 
 /// Writes a small hash whose fields may have deadlines. Where there are some, the first field has the earliest.
 pub fn write_dated(stored: &[u8], writer: &mut Writer) {
-    let earliest = dated_fields(stored).next().and_then(|field| field.2);
-    write_fields(dated_fields(stored), Listpack::new(stored).len() / 3, earliest, writer);
+    let earliest_ms = dated_fields(stored).next().and_then(|field| field.2);
+    write_head(Listpack::new(stored).len() / 3, earliest_ms, writer);
+    dated_fields(stored).for_each(|field| write_field(field, earliest_ms, writer));
 }
 
-/// Writes a large hash.
-pub fn write(table: &PackedTable, writer: &mut Writer) {
-    write_fields(table_fields(table), table.len(), table.earliest_deadline_ms(), writer);
-}
-
-fn write_fields<'a>(
-    fields: impl Iterator<Item = Field<'a>>,
-    count: usize,
-    earliest_ms: Option<u64>,
-    writer: &mut Writer,
-) {
+/// Writes what stands before the fields, of which the earliest deadline is `earliest_ms`.
+pub fn write_head(count: usize, earliest_ms: Option<u64>, writer: &mut Writer) {
     if let Some(ms) = earliest_ms {
         writer.u64_le(ms);
     }
     writer.length(count as u64);
-    for (name, value, deadline_ms) in fields {
-        if let Some(earliest_ms) = earliest_ms {
-            writer.length(deadline_ms.map_or(0, |ms| ms.saturating_sub(earliest_ms) + 1));
-        }
-        blob::write_element(name, writer);
-        blob::write_element(value, writer);
+}
+
+fn write_field((name, value, deadline_ms): Field<'_>, earliest_ms: Option<u64>, writer: &mut Writer) {
+    if let Some(earliest_ms) = earliest_ms {
+        writer.length(deadline_ms.map_or(0, |ms| ms.saturating_sub(earliest_ms) + 1));
     }
+    blob::write_element(name, writer);
+    blob::write_element(value, writer);
+}
+
+/// Writes a field of a large hash.
+pub fn write_record(record: &Record<'_>, earliest_ms: Option<u64>, writer: &mut Writer) {
+    let (name, value) = (Element::Bytes(record.key()), Element::Bytes(record.value()));
+    write_field((name, value, record.deadline_ms()), earliest_ms, writer);
 }
 
 /// A hash in the making.

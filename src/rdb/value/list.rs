@@ -17,13 +17,8 @@ pub fn write_pack(stored: &[u8], writer: &mut Writer) {
     write_node(NodeBytes::Packed(stored), writer);
 }
 
-/// Writes a long list.
-pub fn write(list: &Quicklist, writer: &mut Writer) {
-    writer.length(list.node_count() as u64);
-    list.for_each_node(|node| write_node(node, writer));
-}
-
-fn write_node(node: NodeBytes<'_>, writer: &mut Writer) {
+/// Writes a node of a long list, behind their number.
+pub fn write_node(node: NodeBytes<'_>, writer: &mut Writer) {
     match node {
         NodeBytes::Packed(stored) => {
             writer.length(PACKED);

@@ -17,9 +17,12 @@ mod list;
 pub mod plain;
 mod set;
 mod sorted_set;
+pub mod steps;
 mod stream;
 #[cfg(test)]
 mod tests;
+
+use steps::Steps;
 
 use super::reader::Text;
 use super::{Corrupt, Reader, ValueType, Writer};
@@ -146,11 +149,10 @@ pub fn write(value: Value<'_>, writer: &mut Writer) {
         Value::Packed(Packing::Set, stored) => set::write_pack(stored, writer),
         Value::Packed(Packing::Hash | Packing::SortedSet, stored) => blob::write_listpack(stored, writer),
         Value::Packed(Packing::HashDeadlines, stored) => hash::write_dated(stored, writer),
-        Value::Object(Object::List(list)) => list::write(list, writer),
-        Value::Object(Object::Set(table)) => set::write(table, writer),
-        Value::Object(Object::Hash(table)) => hash::write(table, writer),
-        Value::Object(Object::SortedSet(table)) => sorted_set::write(table, writer),
-        Value::Object(Object::Stream(stream)) => stream::write(stream, writer),
+        Value::Object(object) => {
+            let mut steps = Steps::begin(object, writer);
+            while !steps.go_on(object, usize::MAX, writer) {}
+        }
     }
 }
 

@@ -21,12 +21,6 @@ pub fn write_pack(stored: &[u8], writer: &mut Writer) {
     pack.iter().for_each(|(_, member)| blob::write_element(member, writer));
 }
 
-/// Writes the members of a table.
-pub fn write(table: &PackedTable, writer: &mut Writer) {
-    writer.length(table.len() as u64);
-    table.for_each(|record| writer.string(record.key()));
-}
-
 /// A set in the making.
 enum Making {
     /// All members so far are integers, and few.

@@ -8,18 +8,9 @@ use crate::base::num;
 use crate::ds::listpack::{self, Element, Listpack};
 use crate::ds::object::{Object, Packing};
 use crate::ds::sorted::SortedTable;
-use crate::rdb::{Corrupt, Reader, ValueType, Writer};
+use crate::rdb::{Corrupt, Reader, ValueType};
 
 const NO_SCORE: &str = "a score that is no number";
-
-/// Writes a large sorted set, the highest score first: so others read it quickest.
-pub fn write(table: &SortedTable, writer: &mut Writer) {
-    writer.length(table.len() as u64);
-    for (member, score) in table.iter_back_from(table.len().saturating_sub(1)) {
-        writer.string(member);
-        writer.double(score);
-    }
-}
 
 /// A member with its score.
 type Scored<'a> = (f64, Cow<'a, [u8]>);

@@ -30,27 +30,26 @@ fn read_id(reader: &mut Reader<'_>) -> Result<StreamId, Corrupt> {
     Ok(StreamId::new(reader.length()?, reader.length()?))
 }
 
-/// Writes a stream, in the form of Redis 7.0.
-pub fn write(stream: &Stream, writer: &mut Writer) {
+/// Writes a node of a stream's log, behind their number.
+pub fn write_node(first: StreamId, stored: &[u8], writer: &mut Writer) {
+    writer.string(&raw(first));
+    blob::write_listpack(stored, writer);
+}
+
+/// Writes what stands between the nodes and the groups, in the form of Redis 7.0.
+pub fn write_facts(stream: &Stream, writer: &mut Writer) {
     let log = &stream.log;
-    writer.length(log.node_count() as u64);
-    for (first, stored) in log.nodes() {
-        writer.string(&raw(first));
-        blob::write_listpack(stored, writer);
-    }
     writer.length(log.len());
     for id in [log.last_id(), log.first_id(), log.max_deleted_id()] {
         write_id(id, writer);
     }
     writer.length(log.entries_added());
     writer.length(stream.groups.len() as u64);
-    for (name, group) in &stream.groups {
-        writer.string(name);
-        write_group(group, writer);
-    }
 }
 
-fn write_group(group: &Group, writer: &mut Writer) {
+/// Writes a group.
+pub fn write_group(name: &[u8], group: &Group, writer: &mut Writer) {
+    writer.string(name);
     write_id(group.last_id, writer);
     writer.length(group.entries_read.map_or(UNKNOWN, |read| read as u64));
     writer.length(group.pending().len() as u64);
