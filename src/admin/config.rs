@@ -73,6 +73,10 @@ fn set(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     cx.host.change_settings(|old| {
         let next = old.apply_many(&pairs, caller).map_err(|error| Error::line(error.to_string()))?;
         apply(old, &next)?;
+        let rewrites = &cx.host.rewrites;
+        if next.bool(P::APPENDONLY) && !old.bool(P::APPENDONLY) {
+            rewrites.lock().ask();
+        }
         Ok(next)
     })?;
     out.ok();
@@ -144,7 +148,7 @@ mod tests {
             let why = "not available in this version of Perigee";
             Err(format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"))
         };
-        assert_eq!(outcome(&[("timeout", "5"), ("appendonly", "yes")]), refusal("appendonly"));
+        assert_eq!(outcome(&[("timeout", "5"), ("tls-port", "1")]), refusal("tls-port"));
         assert_eq!(outcome(&[("port", "7000")]), refusal("port"));
         assert_eq!(
             outcome(&[("appendonly", "no"), ("save", ""), ("maxmemory-policy", "allkeys-lru")]),

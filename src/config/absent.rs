@@ -7,7 +7,6 @@ type Asks = fn(&Settings) -> bool;
 
 const ABSENT: &[(P, Asks)] = &[
     (P::SAVE, |s| !s.save_rules().is_empty()),
-    (P::APPENDONLY, |s| s.bool(P::APPENDONLY)),
     (P::REQUIREPASS, |s| !s.text(P::REQUIREPASS).is_empty()),
     (P::ACLFILE, |s| !s.text(P::ACLFILE).is_empty()),
     (P::TLS_PORT, |s| s.int(P::TLS_PORT) != 0),
@@ -44,7 +43,6 @@ mod tests {
     fn what_is_absent_is_refused() {
         let asks: &[(&str, &[&[u8]])] = &[
             ("save", &[b"60", b"1"]),
-            ("appendonly", &[b"yes"]),
             ("requirepass", &[b"x"]),
             ("aclfile", &[b"x"]),
             ("tls-port", &[b"1"]),

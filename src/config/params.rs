@@ -254,29 +254,29 @@ Snapshots {
 }
 AppendOnly {
     /// Log every write to the append-only file.
-    APPENDONLY = switch("appendonly", "no").later();
+    APPENDONLY = switch("appendonly", "no");
     /// When the append-only file is flushed to disk.
-    APPENDFSYNC = choice("appendfsync", "everysec", FSYNCS).later();
+    APPENDFSYNC = choice("appendfsync", "everysec", FSYNCS);
     /// First part of the names of the append-only files.
-    APPENDFILENAME = text("appendfilename", "appendonly.aof").immutable().settle(settle::appendfilename).later();
+    APPENDFILENAME = text("appendfilename", "appendonly.aof").immutable().settle(settle::appendfilename);
     /// Directory of the append-only files inside `dir`.
-    APPENDDIRNAME = text("appenddirname", "appendonlydir").immutable().settle(settle::appenddirname).later();
+    APPENDDIRNAME = text("appenddirname", "appendonlydir").immutable().settle(settle::appenddirname);
     /// Do not flush the append-only file while a rewrite or a snapshot keeps the disk busy.
-    NO_APPENDFSYNC_ON_REWRITE = switch("no-appendfsync-on-rewrite", "no").later();
+    NO_APPENDFSYNC_ON_REWRITE = switch("no-appendfsync-on-rewrite", "no");
     /// Percentage of growth since the last rewrite that starts the next one; 0 never.
-    AUTO_AOF_REWRITE_PERCENTAGE = int("auto-aof-rewrite-percentage", "100", 0, I32).later();
+    AUTO_AOF_REWRITE_PERCENTAGE = int("auto-aof-rewrite-percentage", "100", 0, I32);
     /// Bytes below which no rewrite starts by itself.
-    AUTO_AOF_REWRITE_MIN_SIZE = memory("auto-aof-rewrite-min-size", "64mb", 0, SIZE).later();
+    AUTO_AOF_REWRITE_MIN_SIZE = memory("auto-aof-rewrite-min-size", "64mb", 0, SIZE);
     /// Start up although the append-only file ends in the middle of a command, dropping that command.
-    AOF_LOAD_TRUNCATED = switch("aof-load-truncated", "yes").later();
+    AOF_LOAD_TRUNCATED = switch("aof-load-truncated", "yes");
     /// Write the base of the append-only file in the snapshot format.
-    AOF_USE_RDB_PREAMBLE = switch("aof-use-rdb-preamble", "yes").later();
+    AOF_USE_RDB_PREAMBLE = switch("aof-use-rdb-preamble", "yes");
     /// Note the time in the append-only file, which allows recovery up to a moment.
-    AOF_TIMESTAMP_ENABLED = switch("aof-timestamp-enabled", "no").later();
+    AOF_TIMESTAMP_ENABLED = switch("aof-timestamp-enabled", "no");
     /// Flush a rewritten file to disk piece by piece while it is written.
-    AOF_REWRITE_INCREMENTAL_FSYNC = switch("aof-rewrite-incremental-fsync", "yes").later();
+    AOF_REWRITE_INCREMENTAL_FSYNC = switch("aof-rewrite-incremental-fsync", "yes");
     /// Keep append-only files that are no longer needed.
-    AOF_DISABLE_AUTO_GC = switch("aof-disable-auto-gc", "no").hidden().later();
+    AOF_DISABLE_AUTO_GC = switch("aof-disable-auto-gc", "no").hidden();
 }
 Replication {
     /// Host and port of the primary to replicate; empty makes this server a primary.

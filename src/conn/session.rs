@@ -142,6 +142,8 @@ pub struct Session {
     /// Its shard.
     pub(super) home: Rc<Local>,
     closing: bool,
+    /// It replays a log: what was once accepted is not measured by the limits of today.
+    pub replays: bool,
 }
 
 impl Session {
@@ -166,6 +168,7 @@ impl Session {
             fiber: None,
             home: local.clone(),
             closing: false,
+            replays: false,
         }
     }
 
@@ -403,7 +406,10 @@ impl Session {
     fn batch(&mut self, local: &Local, scratch: &mut Scratch) -> Stop {
         let mut inside = Round::enter(local);
         let Some(round) = &inside else { return Stop::Locked };
-        let bulk_bytes_max = round.store.settings.memory(P::PROTO_MAX_BULK_LEN);
+        let bulk_bytes_max = match self.replays {
+            true => u64::MAX,
+            false => round.store.settings.memory(P::PROTO_MAX_BULK_LEN),
+        };
         let limits = Limits { bulk_bytes_max, unauthenticated: false };
         loop {
             let Some(round) = &inside else { return Stop::Locked };

@@ -39,6 +39,14 @@ impl Rewrites {
         self.stage != Stage::Idle
     }
 
+    /// Asks for one, behind the one under way.
+    pub fn ask(&mut self) {
+        match self.stage {
+            Stage::Idle => self.stage = Stage::Asked,
+            Stage::Asked | Stage::Running => self.is_scheduled = true,
+        }
+    }
+
     /// One begins.
     pub fn begin(&mut self) {
         self.stage = Stage::Running;

@@ -14,7 +14,7 @@ use crate::base::clock;
 use crate::config::{P, Settings, VERSION, refused_yet};
 use crate::conn::{memory, serve};
 use crate::ds::raw::arena;
-use crate::host::{Facts, Host};
+use crate::host::{Facts, Host, gate};
 use crate::rt::log::{self, Level, line};
 use crate::rt::{self, Driver, Sleeper};
 use crate::shard::Shared;
@@ -25,7 +25,7 @@ use crate::shard::mesh::RING_MESSAGES;
 use crate::shard::msg::Control;
 use crate::store::Store;
 
-use super::{listen, table};
+use super::{listen, replay, table};
 
 /// Milliseconds between two rounds of chores.
 const TICK_MS: u64 = 100;
@@ -69,14 +69,23 @@ pub fn run(mut settings: Settings, config_file: Option<PathBuf>) -> Result<(), S
     host.lazy_free.start();
     let (shared, seats) = build(host)?;
     stop_on_signals(&shared)?;
+    tell_trouble(&shared);
+    if shared.host.settings().bool(P::APPENDONLY) {
+        shared.host.gates.fetch_or(gate::LOADING, Ordering::Relaxed);
+    }
     let next = Arc::new(AtomicUsize::new(0));
+    let (ready, is_ready) = flume::bounded(1);
     let mut threads = Vec::new();
     for (id, (controls, pillow)) in seats.into_iter().enumerate() {
         let shared = shared.clone();
         let thread = std::thread::Builder::new().name(format!("shard-{id}")).stack_size(STACK_BYTES);
-        let shard = move || run_shard(id, shared, controls, pillow, driver);
+        let ready = (id == 0).then(|| ready.clone());
+        let shard = move || run_shard(id, shared, controls, pillow, driver, ready);
         threads.push(thread.spawn(shard).map_err(|e| format!("Can't start a shard's thread: {e}"))?);
     }
+    drop(ready);
+    // An error: it was told to end meanwhile.
+    let _ = is_ready.recv();
     for listener in listeners {
         listen::accept(listener, shared.clone(), next.clone()).map_err(|e| e.to_string())?;
     }
@@ -86,6 +95,10 @@ pub fn run(mut settings: Settings, config_file: Option<PathBuf>) -> Result<(), S
             // A server without one of its shards would answer wrongly.
             std::process::abort();
         }
+    }
+    if shared.host.journal.is_on() {
+        line(Level::Notice, "Calling fsync() on the AOF file.");
+        shared.host.journal.finish();
     }
     line(Level::Warning, "Perigee is now ready to exit, bye bye...");
     Ok(())
@@ -191,6 +204,18 @@ pub(super) fn share(
     (Arc::new(shared), receivers)
 }
 
+/// Has writes refused while the log cannot be written.
+fn tell_trouble(shared: &Arc<Shared>) {
+    let host = Arc::downgrade(&shared.host);
+    shared.host.journal.on_trouble(Box::new(move |errno| {
+        let Some(host) = host.upgrade() else { return };
+        match errno {
+            0 => host.gates.fetch_and(!gate::DISK_TROUBLE, Ordering::Relaxed),
+            _ => host.gates.fetch_or(gate::DISK_TROUBLE, Ordering::Relaxed),
+        };
+    }));
+}
+
 fn stop_on_signals(shared: &Arc<Shared>) -> Result<(), String> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(|e| e.to_string())?;
@@ -213,6 +238,7 @@ fn run_shard(
     controls: flume::Receiver<Control>,
     pillow: UnixStream,
     driver: Driver,
+    ready: Option<flume::Sender<()>>,
 ) {
     let local = Rc::new(Local::new(id, shared, controls));
     let main = async {
@@ -221,6 +247,9 @@ fn run_shard(
             Err(error) => panic!("shard {id} cannot listen to its bell: {error}"),
         };
         rt::spawn(chores(local.clone()));
+        if let Some(ready) = ready {
+            rt::spawn(replay::attend(local.clone(), ready));
+        }
         pump(&local, pillow).await;
         drain(&local).await;
     };

@@ -3,6 +3,7 @@ pub mod boot;
 #[doc(hidden)]
 pub mod in_process;
 mod listen;
+mod replay;
 #[doc(hidden)]
 pub mod simulation;
 pub mod table;

@@ -1,6 +1,6 @@
 //! All rows of all families.
 use crate::cmd::spec::Spec;
-use crate::{admin, cmd, conn, obs, pubsub, script};
+use crate::{admin, cmd, conn, obs, persist, pubsub, script};
 
 use crate::cmd::table::{Table, install};
 
@@ -22,6 +22,7 @@ pub fn families() -> Vec<&'static [Spec]> {
         pubsub::COMMANDS,
         script::commands::COMMANDS,
         script::functions::COMMANDS,
+        persist::aof::commands::COMMANDS,
         conn::commands::COMMANDS,
         conn::client_commands::COMMANDS,
         obs::command::COMMANDS,

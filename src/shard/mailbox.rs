@@ -133,6 +133,11 @@ impl Mailbox {
         .await
     }
 
+    /// Waits until there is something.
+    pub async fn arrival(&self) {
+        poll_fn(|cx| if self.poll(cx.waker()) { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+
     /// Notes that the next tick will ring; `true` when that was noted before.
     pub(super) fn expect_ring(&self) -> bool {
         self.expects_ring.replace(true)

@@ -100,13 +100,31 @@ pub(super) fn persistence(cx: &ReadCx<'_>, text: &mut Text) {
         "rdb_last_load_keys_expired",
         "rdb_last_load_keys_loaded",
     ]);
-    text.zeros(&["aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled"]);
-    text.field("aof_last_rewrite_time_sec", -1);
-    text.field("aof_current_rewrite_time_sec", -1);
-    text.field("aof_last_bgrewrite_status", "ok");
-    text.zeros(&["aof_rewrites", "aof_rewrites_consecutive_failures"]);
-    text.field("aof_last_write_status", "ok");
+    let status = cx.host.journal.status();
+    let settings = cx.host.settings();
+    let ok = |is_ok: bool| if is_ok { "ok" } else { "err" };
+    {
+        let rewrites = cx.host.rewrites.lock();
+        let seconds = |seconds: Option<u64>| seconds.map_or(-1, |seconds| seconds as i64);
+        text.field("aof_enabled", u8::from(settings.bool(P::APPENDONLY)));
+        text.field("aof_rewrite_in_progress", u8::from(rewrites.is_running()));
+        text.field("aof_rewrite_scheduled", u8::from(rewrites.is_scheduled));
+        text.field("aof_last_rewrite_time_sec", seconds(rewrites.last_seconds));
+        text.field("aof_current_rewrite_time_sec", seconds(rewrites.seconds()));
+        text.field("aof_last_bgrewrite_status", ok(!rewrites.has_failed));
+        text.field("aof_rewrites", rewrites.count);
+        text.field("aof_rewrites_consecutive_failures", rewrites.failures);
+    }
+    text.field("aof_last_write_status", ok(status.is_well));
     text.zeros(&["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"]);
+    if settings.bool(P::APPENDONLY) {
+        text.field("aof_current_size", status.current_bytes);
+        text.field("aof_base_size", status.base_bytes);
+        text.field("aof_pending_rewrite", 0);
+        text.field("aof_buffer_length", status.kept_bytes);
+        text.field("aof_pending_bio_fsync", status.flushes_under_way);
+        text.field("aof_delayed_fsync", status.delayed);
+    }
 }
 
 pub(super) fn keyspace(cx: &ReadCx<'_>, text: &mut Text) {
