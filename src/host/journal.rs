@@ -148,10 +148,11 @@ impl Journal {
     }
 
     /// Writes to `file` from now on, which holds `file_bytes`. What was written before is flushed before what comes now.
-    /// A SELECT comes first.
-    pub fn switch(&self, file: LogFile, file_bytes: u64) {
+    /// A SELECT comes first. `false`: it does not, since the file before it refuses what belongs there.
+    #[must_use]
+    pub fn switch(&self, file: LogFile, file_bytes: u64) -> bool {
         self.start_helper();
-        self.core.switch(file, file_bytes);
+        self.core.switch(file, file_bytes)
     }
 
     /// Writes what is kept, flushes, and closes the file. Writes are let go from now on.

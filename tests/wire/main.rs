@@ -2,6 +2,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod aof;
 mod blocking;
 mod client_memory;
 mod clients;

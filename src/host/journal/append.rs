@@ -267,9 +267,12 @@ impl Core {
         }
     }
 
-    pub(super) fn switch(&self, file: LogFile, file_bytes: u64) {
+    pub(super) fn switch(&self, file: LogFile, file_bytes: u64) -> bool {
         self.retry(true);
         let mut state = self.state.lock();
+        if !state.is_all_written() {
+            return false;
+        }
         let former = state.file.replace(Arc::new(file));
         state.former.extend(former);
         state.file_bytes = file_bytes;
@@ -277,6 +280,7 @@ impl Core {
         state.stamped_s = 0;
         drop(state);
         self.bell.notify_one();
+        true
     }
 
     pub(super) fn close(&self) {

@@ -53,10 +53,10 @@ fn a_new_file_begins_with_select_and_the_sizes_go_on() {
     let folder = Folder::new("switch");
     let journal = Journal::default();
     std::fs::write(folder.0.join("a"), "old").unwrap();
-    journal.switch(LogFile::append(&folder.0.join("a")).unwrap(), 3);
+    assert!(journal.switch(LogFile::append(&folder.0.join("a")).unwrap(), 3));
     journal.set_sizes(10, 7);
     journal.write(&[piece(Some(1), Some(1), "x")]);
-    journal.switch(LogFile::create(&folder.0.join("b")).unwrap(), 0);
+    assert!(journal.switch(LogFile::create(&folder.0.join("b")).unwrap(), 0));
     journal.write(&[piece(Some(1), Some(1), "y")]);
     let select = "*2\r\n$6\r\nSELECT\r\n$1\r\n1\r\n";
     assert_eq!(folder.read("a"), format!("old{select}x"));
@@ -89,7 +89,7 @@ fn what_cannot_be_written_is_kept_and_tried_again() {
     let note = told.clone();
     journal.on_trouble(Box::new(move |errno| note.lock().push(errno)));
     // A disk without any room.
-    journal.core.switch(LogFile::append(std::path::Path::new("/dev/full")).unwrap(), 0);
+    assert!(journal.core.switch(LogFile::append(std::path::Path::new("/dev/full")).unwrap(), 0));
     journal.write(&[piece(None, None, "a")]);
     journal.write(&[piece(None, None, "b")]);
     assert_eq!(journal.trouble().as_deref(), Some("No space left on device"));
@@ -97,6 +97,9 @@ fn what_cannot_be_written_is_kept_and_tried_again() {
     assert_eq!(journal.status().current_bytes, 0);
     journal.core.retry(true);
     assert_eq!(*told.lock(), [28, 28]);
+    // What belongs to this file goes to no other one.
+    assert!(!journal.core.switch(LogFile::create(&folder.0.join("b")).unwrap(), 0));
+    told.lock().truncate(2);
     // Room again.
     journal.core.state.lock().put_file(LogFile::create(&folder.0.join("a")).unwrap());
     journal.core.retry(true);
@@ -111,7 +114,7 @@ fn who_waits_for_the_disk_shares_a_flush() {
     const THREADS: u64 = 6;
     let folder = Folder::new("group");
     let journal = with(&[("appendfsync", "always")]);
-    journal.switch(LogFile::create(&folder.0.join("a")).unwrap(), 0);
+    assert!(journal.switch(LogFile::create(&folder.0.join("a")).unwrap(), 0));
     // As if one were under way.
     journal.core.syncs.lock().is_running = true;
     std::thread::scope(|scope| {
@@ -136,7 +139,7 @@ fn writes_of_a_thread_keep_their_order_among_others() {
     const WRITES: usize = 50;
     let folder = Folder::new("order");
     let journal = with(&[("appendfsync", "always")]);
-    journal.switch(LogFile::create(&folder.0.join("a")).unwrap(), 0);
+    assert!(journal.switch(LogFile::create(&folder.0.join("a")).unwrap(), 0));
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let journal = &journal;

@@ -76,7 +76,8 @@ pub(super) fn memory(cx: &ReadCx<'_>, text: &mut Text) {
         "mem_clients_slaves",
     ]);
     text.field("mem_clients_normal", cx.host.sum(|c| &c.client_bytes));
-    text.zeros(&["mem_cluster_links", "mem_aof_buffer"]);
+    text.field("mem_cluster_links", 0);
+    text.field("mem_aof_buffer", cx.host.journal.status().kept_bytes);
     text.field("mem_allocator", "jemalloc-5.3.0");
     text.zeros(&["mem_overhead_db_hashtable_rehashing", "active_defrag_running"]);
     text.field("lazyfree_pending_objects", cx.host.lazy_free.pending_objects());
@@ -103,7 +104,7 @@ pub(super) fn persistence(cx: &ReadCx<'_>, text: &mut Text) {
     let status = cx.host.journal.status();
     let settings = cx.host.settings();
     let ok = |is_ok: bool| if is_ok { "ok" } else { "err" };
-    {
+    let is_scheduled = {
         let rewrites = cx.host.rewrites.lock();
         let seconds = |seconds: Option<u64>| seconds.map_or(-1, |seconds| seconds as i64);
         text.field("aof_enabled", u8::from(settings.bool(P::APPENDONLY)));
@@ -114,13 +115,14 @@ pub(super) fn persistence(cx: &ReadCx<'_>, text: &mut Text) {
         text.field("aof_last_bgrewrite_status", ok(!rewrites.has_failed));
         text.field("aof_rewrites", rewrites.count);
         text.field("aof_rewrites_consecutive_failures", rewrites.failures);
-    }
+        rewrites.is_scheduled
+    };
     text.field("aof_last_write_status", ok(status.is_well));
     text.zeros(&["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"]);
     if settings.bool(P::APPENDONLY) {
         text.field("aof_current_size", status.current_bytes);
         text.field("aof_base_size", status.base_bytes);
-        text.field("aof_pending_rewrite", 0);
+        text.field("aof_pending_rewrite", u8::from(is_scheduled));
         text.field("aof_buffer_length", status.kept_bytes);
         text.field("aof_pending_bio_fsync", status.flushes_under_way);
         text.field("aof_delayed_fsync", status.delayed);

@@ -124,9 +124,11 @@ impl Place {
             .inspect_err(told("Error trying to write the temporary AOF manifest file", &early))?;
         file.sync().inspect_err(told("Fail to fsync the temp AOF file", &early))?;
         drop(file);
+        // The files that it names come first.
+        let folder = self.folder.as_os_str().as_bytes();
+        disk::sync_folder(&self.folder).inspect_err(told("Fail to fsync AOF directory", folder))?;
         let what = format!("Error trying to rename the temporary AOF manifest file {} into", shown(&early));
         disk::rename(&early_path, &self.path(&name)).inspect_err(told(&what, &name))?;
-        let folder = self.folder.as_os_str().as_bytes();
         disk::sync_folder(&self.folder).inspect_err(told("Fail to fsync AOF directory", folder))
     }
 

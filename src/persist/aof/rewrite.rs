@@ -127,7 +127,8 @@ impl Aof {
         }
         *self.manifest.borrow_mut() = manifest;
         hold_all(local, |_, _| {
-            host.journal.switch(file, bytes);
+            // There was no file before it.
+            let _ = host.journal.switch(file, bytes);
             host.journal.set_sizes(current_bytes, base_bytes);
             host.journal.set_on(true);
             host.renew_settings();
@@ -261,7 +262,7 @@ impl Aof {
     async fn write(&self, local: &Rc<Local>, file: Option<LogFile>) -> io::Result<()> {
         let host = &local.shared.host;
         let early = self.place.path(&self.place.early_base());
-        let mut file = file;
+        let (mut file, is_cut) = (file, Cell::new(true));
         let mut cut = |stores: &mut Stores<'_>| {
             if self.is_given_up.get() {
                 return;
@@ -269,7 +270,7 @@ impl Aof {
             // What was noted before the cut is in the base, and belongs to the file before.
             write_unit(&host.journal, stores);
             if let Some(file) = file.take() {
-                host.journal.switch(file, 0);
+                is_cut.set(host.journal.switch(file, 0));
                 host.journal.set_on(true);
                 host.renew_settings();
             }
@@ -279,6 +280,10 @@ impl Aof {
             // The manifest names the new file as the last one.
             hold_all(local, |stores, _| cut(stores)).await;
         }
+        let outcome = outcome.and_then(|()| match is_cut.get() {
+            true => Ok(()),
+            false => Err(io::Error::other("the log has records that cannot be written")),
+        });
         outcome.inspect_err(|error| {
             warn(&format!("Write error writing append only file on disk: {}", words(error)));
         })?;
