@@ -9,6 +9,7 @@ mod resp;
 #[path = "../support/rng.rs"]
 mod rng;
 
+mod order;
 mod replay;
 mod table;
 mod world;

@@ -78,16 +78,48 @@ impl World {
 
     /// Lets everything run that was woken.
     fn settle(&mut self) {
+        self.settle_watched(&mut |_, _| ());
+    }
+
+    /// [`World::settle`], with another connection.
+    pub fn settle_with(&mut self, other: &mut Connection) {
+        loop {
+            self.settle();
+            if !other.is_woken() {
+                return;
+            }
+            other.run(None);
+        }
+    }
+
+    /// Sends bytes and runs nothing but the connection's own task.
+    pub fn post(&mut self, bytes: &[u8]) {
+        assert_eq!(self.client.run(Some(bytes)), bytes.len());
+    }
+
+    /// Sends bytes and runs all they ask for; `watch` looks at the log and the replies after every step.
+    pub fn send_watched(&mut self, bytes: &[u8], mut watch: impl FnMut(&Host, &[u8])) {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            sent += self.client.run(Some(&bytes[sent..]));
+            watch(&self.shards[0].shared().host, &self.client.output);
+            self.settle_watched(&mut watch);
+        }
+    }
+
+    fn settle_watched(&mut self, watch: &mut dyn FnMut(&Host, &[u8])) {
         loop {
             let mut any = false;
             for shard in &self.shards {
                 if shard.is_pump_woken() {
                     shard.pump();
+                    watch(&shard.shared().host, &self.client.output);
                     any = true;
                 }
             }
             if self.client.is_woken() {
                 self.client.run(None);
+                watch(&self.shards[0].shared().host, &self.client.output);
                 any = true;
             }
             if !any {
