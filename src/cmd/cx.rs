@@ -345,6 +345,17 @@ impl<'a> WriteCx<'a> {
         }
     }
 
+    /// Logs the command's words with others in the places of some of them, and `more` behind them.
+    pub fn log_with(&mut self, args: &Args<'_>, replaced: &[(usize, &[u8])], more: &[&[u8]]) {
+        if !self.is_logged() {
+            return;
+        }
+        let word =
+            |at| replaced.iter().find(|(other, _)| *other == at).map_or(args.get(at), |(_, word)| *word);
+        let words: Vec<&[u8]> = (0..args.count()).map(word).chain(more.iter().copied()).collect();
+        self.log(&words);
+    }
+
     /// Logs nothing of this command but what it said and will say with [`WriteCx::log`].
     pub fn log_own(&mut self) {
         if self.is_logged() {

@@ -9,9 +9,11 @@ use crate::cmd::cx::{
 };
 use crate::cmd::spec::{Done, Handler, flag};
 use crate::cmd::table::RowRef;
+use crate::host::journal::Piece;
 use crate::host::{Counters, Host};
 use crate::rt::meet::meet;
 use crate::rt::sys::cycles;
+use crate::store::log::encode;
 use crate::store::news::listen;
 use crate::store::{Now, PARTS_STEP, Store};
 use crate::types::hash;
@@ -190,11 +192,25 @@ impl<'a> Door<'a> {
             let cycles = (ms as f64 * 1000.0 * self.host.cycles_per_us()) as u64;
             self.clock.set(self.clock.get().wrapping_sub(cycles));
         }
+        if done.is_ok() && row.spec.flags & flag::WRITE != 0 {
+            self.log_apart(args);
+        }
         // What changed the settings is judged by the new ones.
         self.local.watch.heed_settings(self.host);
         self.finish(row, done, before, &client.caller, args, out);
         if !client.mail.is_empty() {
             self.local.send_mail(&mut client.mail);
+        }
+    }
+
+    /// What is no shard's was changed: the log gets the words at once.
+    #[cold]
+    fn log_apart(&self, args: &Args<'_>) {
+        let journal = &self.host.journal;
+        if journal.is_on() {
+            let (mut out, (buf, spans)) = (Out::default(), args.parts());
+            encode(&mut out, spans.iter().map(|span| span.of(buf)));
+            journal.write(&[Piece { first_db: None, last_db: None, bytes: &out.buf }]);
         }
     }
 

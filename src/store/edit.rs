@@ -3,7 +3,9 @@
 //! Must stay true: whatever an editor did to its key is settled once, when the edit ends; an edit that reports no
 //! change settles nothing; a container never stays empty (who empties it removes the key).
 use super::db::{Dated, is_due};
+use super::log::Log;
 use super::news::Event;
+use super::news::{Event, listen};
 use super::snapshot::save_ahead;
 use super::{Effect, Now, Store};
 use crate::config::Settings;
@@ -32,6 +34,8 @@ pub struct Editor<'a> {
     report: Report,
     /// A value that was replaced, to be freed by the store.
     replaced: Option<Block>,
+    /// Where deleted parts are recorded, and the database.
+    log: Option<(u32, &'a mut Log)>,
 }
 
 /// What an edit did, as far as the store must be told.
@@ -139,6 +143,19 @@ impl<'a> Editor<'a> {
     #[inline]
     pub fn expired(&mut self, parts: usize) {
         self.report.expired += parts as u64;
+    }
+
+    /// Records that a part was deleted because its deadline had come.
+    #[inline]
+    pub fn record_expired(&mut self, part: &[u8]) {
+        if let Some((db, log)) = &mut self.log {
+            log.note_part_gone(*db, self.key, part);
+        }
+    }
+
+    /// [`Editor::record_expired`] while the value is handed out: for parts of this key.
+    pub(super) fn take_log(&mut self) -> Option<(u32, &'a mut Log)> {
+        self.log.take()
     }
 
     /// Reports `parts` that were deleted because the deadlines that the command gave them had come already. They count
@@ -276,7 +293,8 @@ impl Store {
         let settings = &self.settings;
         let report = Report { events: self.events, ..Report::default() };
         let existed = matches!(place, Place::Table(_));
-        let mut editor = Editor { place, key, now, settings, report, replaced: None };
+        let log = if self.listens & listen::LOG != 0 { Some((db, &mut self.log)) } else { None };
+        let mut editor = Editor { place, key, now, settings, report, replaced: None, log };
         let result = edit(&mut editor);
         let Editor { place, report, replaced, .. } = editor;
         let exists = matches!(place, Place::Table(_) | Place::Made(Some(_)));
@@ -327,6 +345,7 @@ impl Store {
     #[cold]
     fn settle_expired(&mut self, db: u32, key: Key<'_>, report: &Report, removed: bool) {
         self.counters.expired_subkeys.add(report.overdue);
+        self.has_records |= self.is_logged();
         if report.expired > 0 {
             self.settle_many(db, key, Effect::PartsExpired, report.expired);
         }

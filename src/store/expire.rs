@@ -100,16 +100,27 @@ impl Store {
 }
 
 fn take_due_parts(editor: &mut Editor<'_>, limit: usize) -> usize {
-    let now_ms = editor.now().ms;
+    let (now_ms, key) = (editor.now().ms, editor.key());
+    let mut log = editor.take_log();
+    let mut record = |part: &[u8]| {
+        if let Some((db, log)) = &mut log {
+            log.note_part_gone(*db, key, part);
+        }
+    };
     let (parts, is_empty) = match editor.value() {
         Some(Value::Packed(Packing::HashDeadlines, bytes)) => {
             let due = dated::due(Listpack::new(bytes), now_ms, limit);
+            for place in dated::entries(Listpack::new(bytes)).take(due) {
+                Listpack::new(bytes).get(place.at).with_text(&mut record);
+            }
             let Some((_, mut pack)) = editor.packed().filter(|_| due > 0) else { return 0 };
             dated::remove_first(&mut pack, due);
             (due, Listpack::new(pack.bytes()).is_empty())
         }
         _ => match editor.object_mut() {
-            Some(Object::Hash(table)) => (table.take_due(now_ms, limit, |_, _| ()), table.is_empty()),
+            Some(Object::Hash(table)) => {
+                (table.take_due(now_ms, limit, |part, _| record(part)), table.is_empty())
+            }
             _ => return 0,
         },
     };

@@ -63,7 +63,7 @@ pub struct Log {
 
 /// Writes a command.
 #[inline]
-fn encode<'w>(out: &mut Out, words: impl ExactSizeIterator<Item = &'w [u8]>) {
+pub fn encode<'w>(out: &mut Out, words: impl ExactSizeIterator<Item = &'w [u8]>) {
     out.array(words.len());
     words.for_each(|word| out.bulk(word));
 }
@@ -87,6 +87,12 @@ impl Log {
         }
         self.unit.push(Record { number: next_number(), db, at, text_at: self.out.buf.len() });
         encode(&mut self.out, words);
+    }
+
+    /// Notes that a part of a value is gone though no command deleted it.
+    #[cold]
+    pub(super) fn note_part_gone(&mut self, db: u32, key: Key<'_>, part: &[u8]) {
+        self.note(Some(db), [&b"HDEL"[..], key.bytes, part].into_iter());
     }
 
     #[cold]

@@ -114,13 +114,18 @@ pub fn restore(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
     };
     if deadline_ms.is_some_and(|at| at <= now.ms as i64) {
         // Nobody would ever see it.
-        cx.remove(key);
+        if cx.remove(key) {
+            cx.log(&[b"DEL", key.bytes]);
+        }
     } else {
         let access = now.fresh_with(options.idle_seconds, options.frequency);
         let deadline_ms = deadline_ms.map(|at| at as u64);
         let block = value.store(|value| Block::new(key.bytes, value, deadline_ms, access, 0));
         let db = cx.caller.db;
         cx.store(key.hash).place(db, key, block);
+        if let Some(at_ms) = deadline_ms.filter(|_| !options.absolute) {
+            cx.log_with(args, &[(2, itoa::Buffer::new().format(at_ms).as_bytes())], &[b"ABSTTL"]);
+        }
     }
     out.ok();
     Ok(())

@@ -80,6 +80,14 @@ fn expire_with(
             _ => DeadlineChange::Delete,
         }
     });
+    match change {
+        Some(DeadlineChange::Delete) => cx.log(&[b"DEL", key.bytes]),
+        Some(DeadlineChange::Set(ms)) if relative || unit_ms != 1 => {
+            let mut at = itoa::Buffer::new();
+            cx.log_with(args, &[(0, b"PEXPIREAT"), (2, at.format(ms).as_bytes())], &[]);
+        }
+        _ => {}
+    }
     out.flag(change.is_some_and(|change| change != DeadlineChange::Keep));
     Ok(())
 }

@@ -44,8 +44,23 @@ pub fn geoadd(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
     let key = args.key()?;
     let add::Addition { nx, xx, ch, members } = add::parse(args)?;
     let (counts, _) = add_pairs(cx, key, &members, Rules { nx, xx, ..Rules::default() })?;
+    if cx.is_logged() && counts.added + counts.changed > 0 {
+        log_as_zadd(cx, args, &members);
+    }
     out.count(if ch { counts.added + counts.changed } else { counts.added });
     Ok(())
+}
+
+/// Logs a GEOADD as Redis does: with the scores.
+fn log_as_zadd(cx: &mut WriteCx<'_>, args: &Args<'_>, members: &[(f64, &[u8])]) {
+    let options = args.count() - 3 * members.len();
+    let mut scores: Vec<itoa::Buffer> = members.iter().map(|_| itoa::Buffer::new()).collect();
+    let mut words: Vec<&[u8]> = (0..options).map(|at| args.get(at)).collect();
+    words[0] = b"zadd";
+    for (score, (value, member)) in scores.iter_mut().zip(members) {
+        words.extend([score.format(*value as u64).as_bytes(), member]);
+    }
+    cx.log(&words);
 }
 
 /// GEODIST key member1 member2 [M|KM|FT|MI]

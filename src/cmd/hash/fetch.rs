@@ -8,7 +8,7 @@ use crate::cmd::cx::WriteCx;
 use crate::cmd::spec::Done;
 use crate::types::hash::{Condition, HashMut, Outcome};
 use crate::wire::args::option_word;
-use crate::wire::{Args, Error, Out};
+use crate::wire::{Args, Error, Key, Out};
 
 const EX: u64 = option_word(b"EX");
 const PX: u64 = option_word(b"PX");
@@ -34,6 +34,7 @@ fn expiration(option: u64) -> Option<Expiration> {
 /// HGETDEL key FIELDS numfields field [field ...]
 pub fn hgetdel(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let key = args.key()?;
+    let mut any = false;
     change(cx, key, |hash| {
         let count = fields(args, POSITIVE)?;
         out.array(count);
@@ -42,9 +43,22 @@ pub fn hgetdel(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
             reply_value(out, hash.find(name));
             let deleted = hash.remove(name);
             hash.changed(usize::from(deleted));
+            any |= deleted;
         }
         Ok(())
-    })
+    })?;
+    if any {
+        log_names(cx, &[b"HDEL", key.bytes], args);
+    }
+    Ok(())
+}
+
+/// Logs `words` and the fields at the cursor.
+fn log_names(cx: &mut WriteCx<'_>, words: &[&[u8]], args: &Args<'_>) {
+    if cx.is_logged() {
+        let words: Vec<&[u8]> = words.iter().copied().chain(args.rest()).collect();
+        cx.log(&words);
+    }
 }
 
 /// What HGETEX does with deadlines.
@@ -57,7 +71,8 @@ enum Change {
 /// HGETEX key [expiration] FIELDS numfields field [field ...]
 pub fn hgetex(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let (key, now_ms) = (args.key()?, cx.now.ms);
-    change(cx, key, |hash| {
+    let mut any = false;
+    let wanted = change(cx, key, |hash| {
         let option = args.option();
         let wanted = match expiration(option) {
             Some(expiration) => {
@@ -92,9 +107,27 @@ pub fn hgetex(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
                 Change::Clear => hash.persist(name),
             };
             hash.changed(usize::from(matches!(outcome, Outcome::Changed | Outcome::Deleted)));
+            any |= outcome == Outcome::Changed;
         }
-        Ok(())
-    })
+        Ok(wanted)
+    })?;
+    log_hgetex(cx, (key, any), &wanted, args);
+    Ok(())
+}
+
+/// Logs what HGETEX did to the fields at the cursor; those that were deleted are logged as such.
+fn log_hgetex(cx: &mut WriteCx<'_>, (key, any): (Key<'_>, bool), wanted: &Change, args: &Args<'_>) {
+    cx.log_own();
+    let (mut at, mut count) = (itoa::Buffer::new(), itoa::Buffer::new());
+    let count = count.format(args.left()).as_bytes();
+    match wanted {
+        Change::Set(ms) if any => {
+            let at = at.format(*ms).as_bytes();
+            log_names(cx, &[b"HPEXPIREAT", key.bytes, at, b"FIELDS", count], args);
+        }
+        Change::Clear if any => log_names(cx, &[b"HPERSIST", key.bytes, b"FIELDS", count], args),
+        _ => {}
+    }
 }
 
 /// When HSETEX may set.
@@ -110,6 +143,8 @@ enum If {
 struct SetOptions {
     when: If,
     deadline_ms: Option<u64>,
+    /// Which argument says when.
+    deadline_at: usize,
     keep_deadlines: bool,
     fields: usize,
 }
@@ -117,8 +152,13 @@ struct SetOptions {
 impl SetOptions {
     /// Everything up to the first field. Refuses in the order of the arguments.
     fn parse(args: &mut Args<'_>, now_ms: u64) -> Result<SetOptions, Error> {
-        let mut options =
-            SetOptions { when: If::Always, deadline_ms: None, keep_deadlines: false, fields: 0 };
+        let mut options = SetOptions {
+            when: If::Always,
+            deadline_ms: None,
+            deadline_at: 0,
+            keep_deadlines: false,
+            fields: 0,
+        };
         loop {
             let word = args.option();
             match (word, expiration(word)) {
@@ -143,6 +183,7 @@ impl SetOptions {
                         return Err(Error::err("missing expire time"));
                     }
                     let time = args.get(args.position());
+                    options.deadline_at = args.position();
                     options.deadline_ms = Some(expiration.deadline_ms(time, now_ms, "hsetex")?);
                 }
                 _ => {
@@ -223,6 +264,15 @@ pub fn hsetex(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
         hash.changed(options.fields);
         Ok(true)
     })?;
+    match options.deadline_ms {
+        // The fields were deleted at once, and are logged as such.
+        Some(deadline_ms) if deadline_ms <= cx.now.ms => cx.log_own(),
+        Some(deadline_ms) if set => {
+            let (at, mut ms) = (options.deadline_at, itoa::Buffer::new());
+            cx.log_with(args, &[(at - 1, b"PXAT"), (at, ms.format(deadline_ms).as_bytes())], &[]);
+        }
+        _ => {}
+    }
     out.flag(set);
     Ok(())
 }

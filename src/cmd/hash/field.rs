@@ -120,7 +120,7 @@ pub fn hincrbyfloat(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) ->
     if by.is_infinite() {
         return Err(Error::err("value is NaN or Infinity"));
     }
-    change(cx, key, |hash| {
+    let text = change(cx, key, |hash| {
         hash.replace_due(name);
         let sum = match hash.find(name) {
             Some(field) => {
@@ -135,6 +135,9 @@ pub fn hincrbyfloat(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) ->
         hash.put(name, &text, true);
         hash.changed(1);
         out.bulk(&text);
-        Ok(())
-    })
+        Ok(text)
+    })?;
+    // Whoever reads the log may count otherwise.
+    cx.log(&[b"HSETEX", key.bytes, b"KEEPTTL", b"FIELDS", b"1", name, &text]);
+    Ok(())
 }

@@ -270,6 +270,11 @@ const UNIX_SECONDS: Expiration = Expiration { unit_ms: 1000, relative: false };
 const UNIX_MILLISECONDS: Expiration = Expiration { unit_ms: 1, relative: false };
 
 impl Expiration {
+    /// Whether it is the form that the log has.
+    fn is_exact(self) -> bool {
+        self.unit_ms == 1 && !self.relative
+    }
+
     /// The time that an argument means, in milliseconds since the epoch; it may have come already.
     fn deadline_ms(self, arg: &[u8], now_ms: u64, command: &'static str) -> Result<u64, Error> {
         let value = num::parse_i64(arg).ok_or(Error::NotInteger)?;

@@ -39,7 +39,9 @@ fn expire_with(
     (time, command): (Expiration, &'static str),
 ) -> Done {
     let (key, now_ms) = (args.key()?, cx.now.ms);
-    change(cx, key, |hash| {
+    let mut changed = Vec::new();
+    let is_logged = cx.is_logged();
+    let (deadline_ms, first) = change(cx, key, |hash| {
         let deadline_ms = time.deadline_ms(args.bytes()?, now_ms, command)?;
         let condition = condition(args);
         hash.stands_for(if deadline_ms > now_ms { &[HEXPIRE] } else { &[HDEL] });
@@ -48,6 +50,7 @@ fn expire_with(
             hash.admit_deadlines();
         }
         out.array(count);
+        let first = args.position();
         for name in args.rest() {
             let outcome = hash.set_deadline(name, deadline_ms, condition);
             hash.changed(usize::from(matches!(outcome, Outcome::Changed | Outcome::Deleted)));
@@ -57,9 +60,37 @@ fn expire_with(
                 Outcome::Changed => 1,
                 Outcome::Deleted => 2,
             });
+            if is_logged && outcome == Outcome::Changed {
+                changed.push(name);
+            }
         }
-        Ok(())
-    })
+        Ok((deadline_ms, first))
+    })?;
+    // Fields that were deleted are logged as such.
+    cx.log_own();
+    if !changed.is_empty() {
+        let mut at = itoa::Buffer::new();
+        let name = if time.is_exact() { args.get(0) } else { b"HPEXPIREAT" };
+        log_fields(cx, args, &[(0, name), (2, at.format(deadline_ms).as_bytes())], first, &changed);
+    }
+    Ok(())
+}
+
+/// Logs the words before the number of fields, some of them replaced, and these fields. `first` is the argument of the
+/// first field.
+fn log_fields(
+    cx: &mut WriteCx<'_>,
+    args: &Args<'_>,
+    replaced: &[(usize, &[u8])],
+    first: usize,
+    names: &[&[u8]],
+) {
+    let word = |at| replaced.iter().find(|(other, _)| *other == at).map_or(args.get(at), |(_, word)| *word);
+    let mut count = itoa::Buffer::new();
+    let mut words: Vec<&[u8]> = (0..first - 1).map(word).collect();
+    words.push(count.format(names.len()).as_bytes());
+    words.extend(names);
+    cx.log(&words);
 }
 
 /// HEXPIRE key seconds [NX|XX|GT|LT] FIELDS numfields field [field ...]
@@ -85,23 +116,30 @@ pub fn hpexpireat(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> D
 /// HPERSIST key FIELDS numfields field [field ...]
 pub fn hpersist(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let (key, now_ms) = (args.key()?, cx.now.ms);
+    let mut persisted = Vec::new();
     change(cx, key, |hash| {
         let count = fields(args, POSITIVE)?;
         out.array(count);
-        let mut changed = false;
         for name in args.rest() {
             let due = hash.find(name).is_some_and(|field| field.is_due(now_ms));
             let outcome = if due { Outcome::NoField } else { hash.persist(name) };
-            changed |= outcome == Outcome::Changed;
+            if outcome == Outcome::Changed {
+                persisted.push(name);
+            }
             out.int(match outcome {
                 Outcome::NoField => NO_FIELD,
                 Outcome::Unchanged => NO_DEADLINE,
                 Outcome::Changed | Outcome::Deleted => 1,
             });
         }
-        hash.changed(usize::from(changed));
+        hash.changed(usize::from(!persisted.is_empty()));
         Ok(())
-    })
+    })?;
+    if cx.is_logged() && !persisted.is_empty() {
+        // Not those that are due: nothing is while the log is read.
+        log_fields(cx, args, &[], args.position(), &persisted);
+    }
+    Ok(())
 }
 
 /// Shows deadlines, counted from `base_ms`, in units rounded up.

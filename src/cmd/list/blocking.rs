@@ -1,6 +1,5 @@
 //! Commands on lists that wait for one to have elements.
-use super::side;
-use super::{ends, moving};
+use super::{ends, moving, pop_word, side, side_word};
 use crate::cmd::cx::{Wait, WriteCx};
 use crate::cmd::element::put_element;
 use crate::cmd::popping::Popping;
@@ -37,6 +36,7 @@ fn pop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out, side: Side) -> 
             Ok::<_, Error>(popped)
         })?;
         if popped {
+            cx.log(&[pop_word(side), key.bytes]);
             return Ok(());
         }
     }
@@ -62,26 +62,32 @@ pub fn blmove(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
     let (source, destination) = (args.key()?, args.key()?);
     let (from, to) = (side(args)?, side(args)?);
     let until_ms = until_of_seconds(args.bytes()?, cx.now.ms)?;
-    move_or_wait(cx, (source, from), (destination, to), until_ms, out)
+    let words = [b"LMOVE", source.bytes, destination.bytes, side_word(from), side_word(to)];
+    move_or_wait(cx, (source, from), (destination, to), until_ms, &words, out)
 }
 
 /// BRPOPLPUSH source destination timeout
 pub fn brpoplpush(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let (source, destination) = (args.key()?, args.key()?);
     let until_ms = until_of_seconds(args.bytes()?, cx.now.ms)?;
-    move_or_wait(cx, (source, Side::Back), (destination, Side::Front), until_ms, out)
+    let words = [b"RPOPLPUSH", source.bytes, destination.bytes];
+    move_or_wait(cx, (source, Side::Back), (destination, Side::Front), until_ms, &words, out)
 }
 
+/// `words` say the same without waiting.
 fn move_or_wait(
     cx: &mut WriteCx<'_>,
     source: (Key<'_>, Side),
     destination: (Key<'_>, Side),
     until_ms: Until,
+    words: &[&[u8]],
     out: &mut Out,
 ) -> Done {
     let is_there = cx.find(source.0).map(ListRef::of).transpose()?.is_some();
     if is_there {
-        return moving::move_element(cx, source, destination, out);
+        moving::move_element(cx, source, destination, out)?;
+        cx.log(words);
+        return Ok(());
     }
     if !cx.waits(Wait::for_kind(Kind::List, until_ms)) {
         out.null();

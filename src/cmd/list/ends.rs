@@ -1,5 +1,5 @@
 //! At the ends of a list: pushing and popping.
-use super::{popped, side};
+use super::{pop_word, popped, side};
 use crate::cmd::cx::WriteCx;
 use crate::cmd::element::put_element;
 use crate::cmd::popping::Popping;
@@ -70,7 +70,7 @@ fn pop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out, side: Side, com
     let count = args.int_from(0, "value is out of range, must be positive")?;
     cx.edit(key, |editor| {
         if ListMut::of(editor)?.view().is_some() {
-            pop_some(editor, count, side, out)
+            pop_some(editor, count, side, out).map(drop)
         } else {
             out.null_array();
             Ok(())
@@ -78,8 +78,8 @@ fn pop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out, side: Side, com
     })
 }
 
-/// Takes up to `count` elements out at an end and writes them as an array. The list exists.
-fn pop_some(editor: &mut Editor<'_>, count: usize, side: Side, out: &mut Out) -> Done {
+/// Takes up to `count` elements out at an end and writes them as an array; returns how many. The list exists.
+fn pop_some(editor: &mut Editor<'_>, count: usize, side: Side, out: &mut Out) -> Result<usize, Error> {
     let mut list = ListMut::of(editor)?;
     let len = list.view().map_or(0, ListRef::len);
     let count = count.min(len);
@@ -89,7 +89,7 @@ fn pop_some(editor: &mut Editor<'_>, count: usize, side: Side, out: &mut Out) ->
         view.for_some(first, count, side, |element| put_element(out, element));
     }
     list.keep(if side == Side::Front { count } else { 0 }, len - count);
-    Ok(())
+    Ok(count)
 }
 
 /// LMPOP numkeys key [key ...] LEFT|RIGHT [COUNT count]
@@ -113,7 +113,8 @@ pub(super) fn pop_first(
         out.array(2);
         out.bulk(key.bytes);
         cx.stands_for(popped(popping.end));
-        cx.edit(*key, |editor| pop_some(editor, popping.count, popping.end, out))?;
+        let count = cx.edit(*key, |editor| pop_some(editor, popping.count, popping.end, out))?;
+        cx.log(&[pop_word(popping.end), key.bytes, itoa::Buffer::new().format(count).as_bytes()]);
         return Ok(true);
     }
     Ok(false)

@@ -170,6 +170,22 @@ fn places(start: i64, stop: i64, len: usize) -> (usize, usize) {
     if first > last || first >= end { (0, 0) } else { (first as usize, (last - first) as usize + 1) }
 }
 
+/// What takes an element out at an end,
+const fn pop_word(side: Side) -> &'static [u8] {
+    match side {
+        Side::Front => b"LPOP",
+        Side::Back => b"RPOP",
+    }
+}
+
+/// and the word for that end.
+const fn side_word(side: Side) -> &'static [u8] {
+    match side {
+        Side::Front => b"LEFT",
+        Side::Back => b"RIGHT",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::places;

@@ -1,4 +1,6 @@
 //! Random members: looked at, or taken.
+use smallvec::SmallVec;
+
 use super::members::set_at;
 use crate::cmd::cx::{ReadCx, WriteCx};
 use crate::cmd::element::put_element;
@@ -11,21 +13,53 @@ pub fn spop(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let key = args.key()?;
     if !args.is_done() {
         let count = count_arg(args, |args| args.int_from(0, "value is out of range, must be positive"))?;
-        return cx.edit(key, |editor| pop_many(&mut SetMut::of(editor)?, count, out));
+        return spop_many(cx, key, count, out);
     }
-    cx.edit(key, |editor| {
-        let popped = SetMut::of(editor)?.pop(|member| put_element(out, member));
+    let is_logged = cx.is_logged();
+    let popped = cx.edit(key, |editor| {
+        let mut taken = SmallVec::<[u8; 64]>::new();
+        let popped = SetMut::of(editor)?.pop(|member| {
+            if is_logged {
+                member.with_text(|text| taken.extend_from_slice(text));
+            }
+            put_element(out, member);
+        });
         if popped.is_none() {
             out.null();
         }
-        Ok(())
-    })
+        Ok(popped.map(|_| taken))
+    })?;
+    if let Some(member) = popped {
+        cx.log(&[b"SREM", key.bytes, &member]);
+    }
+    Ok(())
 }
 
-fn pop_many(set: &mut SetMut<'_, '_>, count: usize, out: &mut Out) -> Done {
-    out.set(set.view().map_or(0, |view| view.len().min(count)));
-    if count > 0 {
-        set.pop_many(count, &mut |member| put_element(out, member));
+/// What was taken was chance, so the log says what it was.
+fn spop_many(cx: &mut WriteCx<'_>, key: Key<'_>, count: usize, out: &mut Out) -> Done {
+    let is_logged = cx.is_logged();
+    let (taken, is_all) = cx.edit(key, |editor| {
+        let mut set = SetMut::of(editor)?;
+        let members = set.view().map_or(0, |view| view.len());
+        let is_all = members > 0 && members <= count;
+        out.set(members.min(count));
+        let mut taken = Vec::new();
+        if count > 0 {
+            set.pop_many(count, &mut |member| {
+                if is_logged && !is_all {
+                    taken.push(member.with_text(|text| Box::<[u8]>::from(text)));
+                }
+                put_element(out, member);
+            });
+        }
+        Ok::<_, Error>((taken, is_all))
+    })?;
+    if is_all {
+        cx.log(&[b"DEL", key.bytes]);
+    } else if !taken.is_empty() {
+        let mut words: Vec<&[u8]> = vec![b"SREM", key.bytes];
+        words.extend(taken.iter().map(|member| &member[..]));
+        cx.log(&words);
     }
     Ok(())
 }

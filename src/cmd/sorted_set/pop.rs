@@ -64,6 +64,14 @@ fn pop_one_key(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out, way: Wa
     })
 }
 
+/// What takes a member out at an end.
+const fn pop_word(way: Way) -> &'static [u8] {
+    match way {
+        Way::Up => b"ZPOPMIN",
+        Way::Down => b"ZPOPMAX",
+    }
+}
+
 /// `MIN` or `MAX` at the cursor.
 fn end(args: &mut Args<'_>) -> Result<Way, Error> {
     if args.keyword("MIN") {
@@ -107,12 +115,18 @@ fn pop_first(cx: &mut WriteCx<'_>, popping: &Popping<'_, Way>, out: &mut Out) ->
             out.bulk(key.bytes);
             out.array(members);
         };
-        let popped = pop_some(cx, *key, (popping.end, popping.count), out, head, |out, member, score| {
+        let mut count = 0;
+        let counted = |out: &mut Out, members: usize| {
+            count = members;
+            head(out, members);
+        };
+        let popped = pop_some(cx, *key, (popping.end, popping.count), out, counted, |out, member, score| {
             out.array(2);
             put_element(out, member);
             out.double(score);
         })?;
         if popped {
+            cx.log(&[pop_word(popping.end), key.bytes, itoa::Buffer::new().format(count).as_bytes()]);
             return Ok(true);
         }
     }
@@ -161,6 +175,7 @@ fn pop_one_or_wait(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out, way
             out.double(score);
         })?;
         if popped {
+            cx.log(&[pop_word(way), key.bytes]);
             return Ok(());
         }
     }

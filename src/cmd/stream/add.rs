@@ -4,7 +4,7 @@ use super::{XADD, XTRIM, reply_id};
 use crate::cmd::cx::WriteCx;
 use crate::cmd::spec::Done;
 use crate::config::{P, Settings};
-use crate::ds::stream::{ENTRY_BYTES_MAX, Keep, NewId, Stream, StreamId, Trim};
+use crate::ds::stream::{ENTRY_BYTES_MAX, Keep, Log, NewId, Stream, StreamId, Trim};
 use crate::store::edit::Editor;
 use crate::types::stream;
 use crate::wire::args::option_word;
@@ -24,6 +24,8 @@ struct Options {
     whole_nodes: bool,
     limit: Option<u64>,
     must_exist: bool,
+    /// Which argument is `~`; the threshold stands behind it.
+    about_at: Option<usize>,
     /// `None`: that of the clock.
     id: Option<NewId>,
 }
@@ -34,7 +36,7 @@ const LIMIT: u64 = option_word(b"LIMIT");
 
 impl Options {
     /// Those of XADD, up to and with the id.
-    fn of_xadd(args: &mut Args<'_>) -> Result<Options, Error> {
+    fn of_xadd(args: &mut Args<'_>, is_loading: bool) -> Result<Options, Error> {
         let mut options = Options::default();
         while let Some(next) = args.rest().next() {
             if next == b"*" {
@@ -51,18 +53,18 @@ impl Options {
                 break;
             }
         }
-        options.check()?;
+        options.check(is_loading)?;
         Ok(options)
     }
 
-    fn of_xtrim(args: &mut Args<'_>) -> Result<Options, Error> {
+    fn of_xtrim(args: &mut Args<'_>, is_loading: bool) -> Result<Options, Error> {
         let mut options = Options::default();
         while !args.is_done() {
             if !options.trimming(args)? {
                 return Err(Error::Syntax);
             }
         }
-        options.check()?;
+        options.check(is_loading)?;
         if options.keep.is_none() {
             return Err(Error::err("syntax error, XTRIM must be called with a trimming strategy"));
         }
@@ -98,7 +100,11 @@ impl Options {
         }
         self.whole_nodes = false;
         if args.left() >= 2 {
+            self.about_at = None;
             self.whole_nodes = args.keyword("~");
+            if self.whole_nodes {
+                self.about_at = Some(args.position() - 1);
+            }
             if !self.whole_nodes {
                 args.keyword("=");
             }
@@ -112,7 +118,11 @@ impl Options {
         Ok(())
     }
 
-    fn check(&self) -> Done {
+    fn check(&mut self, is_loading: bool) -> Done {
+        if is_loading {
+            // Redis logs what was trimmed exactly, and leaves a limit where it stands.
+            self.limit = None;
+        }
         if self.keep.is_none() && self.limit.is_some_and(|limit| limit > 0) {
             return Err(Error::err(
                 "syntax error, LIMIT cannot be used without specifying a trimming strategy",
@@ -138,10 +148,20 @@ impl Options {
     }
 }
 
+/// What trimming by about a threshold came to: the exact threshold that does the same.
+fn exact_threshold(keep: Option<Keep>, log: &Log) -> Vec<u8> {
+    match keep {
+        Some(Keep::From(_)) if log.is_empty() => StreamId::MAX.text(b'-').as_bytes().to_vec(),
+        Some(Keep::From(_)) => log.first_id().text(b'-').as_bytes().to_vec(),
+        _ => itoa::Buffer::new().format(log.len()).into(),
+    }
+}
+
 /// XADD key [NOMKSTREAM] [MAXLEN|MINID [=|~] threshold [LIMIT count]] *|id field value [field value ...]
 pub fn xadd(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let key = args.key()?;
-    let options = Options::of_xadd(args)?;
+    let options = Options::of_xadd(args, cx.now.is_loading)?;
+    let id_at = args.position() - 1;
     if args.left() < 2 || !args.left().is_multiple_of(2) {
         return Err(Error::Arity("xadd"));
     }
@@ -149,13 +169,36 @@ pub fn xadd(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         return Err(Error::err("The ID specified in XADD must be greater than 0-0"));
     }
     match cx.edit(key, |editor| append(editor, &options, args))? {
-        Some(id) => reply_id(out, id),
+        Some((id, threshold)) => {
+            reply_id(out, id);
+            log_xadd(cx, args, (id_at, id), &options, &threshold);
+        }
         None => out.null(),
     }
     Ok(())
 }
 
-fn append(editor: &mut Editor<'_>, options: &Options, args: &Args<'_>) -> Result<Option<StreamId>, Error> {
+/// Logs an XADD with the id that the entry got, trimming exactly.
+fn log_xadd(
+    cx: &mut WriteCx<'_>,
+    args: &Args<'_>,
+    (id_at, id): (usize, StreamId),
+    options: &Options,
+    threshold: &[u8],
+) {
+    let id = id.text(b'-');
+    let about_at = options.about_at.unwrap_or(usize::MAX - 1);
+    if options.about_at.is_some() || !matches!(options.id, Some(NewId::Exactly(_))) {
+        cx.log_with(args, &[(id_at, id.as_bytes()), (about_at, b"="), (about_at + 1, threshold)], &[]);
+    }
+}
+
+/// Appends an entry; returns its id and, where trimming was told a threshold about which, the exact one.
+fn append(
+    editor: &mut Editor<'_>,
+    options: &Options,
+    args: &Args<'_>,
+) -> Result<Option<(StreamId, Vec<u8>)>, Error> {
     if options.must_exist && editor.kind().is_none() {
         return Ok(None);
     }
@@ -175,26 +218,38 @@ fn append(editor: &mut Editor<'_>, options: &Options, args: &Args<'_>) -> Result
         return Err(Error::err("Elements are too large to be stored"));
     }
     log.append(id, limits, args.rest());
-    if trim.is_some_and(|trim| log.trim(trim) > 0) {
+    let is_trimmed = trim.is_some_and(|trim| log.trim(trim) > 0);
+    let threshold = options.about_at.map_or(Vec::new(), |_| exact_threshold(options.keep, log));
+    if is_trimmed {
         editor.stands_for(&[XADD, XTRIM]);
     }
     editor.changed(1);
-    Ok(Some(id))
+    Ok(Some((id, threshold)))
 }
 
 /// XTRIM key MAXLEN|MINID [=|~] threshold [LIMIT count]
 pub fn xtrim(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let key = args.key()?;
-    let options = Options::of_xtrim(args)?;
-    let removed = cx.edit(key, |editor| {
+    let options = Options::of_xtrim(args, cx.now.is_loading)?;
+    let (removed, threshold) = cx.edit(key, |editor| {
         let trim = options.trim(editor.settings());
+        let mut threshold = None;
         let removed = match (stream::edit(editor)?, trim) {
-            (Some(stream), Some(trim)) => stream.log.trim(trim),
+            (Some(stream), Some(trim)) => {
+                let removed = stream.log.trim(trim);
+                threshold = options.about_at.map(|_| exact_threshold(options.keep, &stream.log));
+                removed
+            }
             _ => 0,
         };
         editor.changed(removed as usize);
-        Ok(removed)
+        Ok((removed, threshold))
     })?;
+    if removed > 0
+        && let (Some(at), Some(threshold)) = (options.about_at, threshold)
+    {
+        cx.log_with(args, &[(at, b"="), (at + 1, &threshold)], &[]);
+    }
     out.int(removed as i64);
     Ok(())
 }

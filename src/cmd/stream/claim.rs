@@ -1,5 +1,6 @@
 //! What is pending: XACK, XPENDING, XCLAIM, XAUTOCLAIM.
 use super::id::{Ids, parse, parse_all, parse_end, parse_start};
+use super::record::Records;
 use super::{CREATECONSUMER, int_or, no_group, reply_entry, reply_id};
 use crate::cmd::cx::{ReadCx, WriteCx};
 use crate::cmd::spec::Done;
@@ -214,7 +215,8 @@ fn reply_claimed(out: &mut Out, log: &Log, id: StreamId, just_id: bool) {
 pub fn xclaim(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let (key, name) = (args.key()?, args.bytes()?);
     let now_ms = cx.now.ms as i64;
-    cx.edit(key, |editor| {
+    let mut records = Records::new(cx);
+    let consumer = cx.edit(key, |editor| {
         let stream = stream::edit(editor)?;
         let Some((log, group)) = log_and_group(stream, name) else {
             return Err(no_group(key.bytes, name, ""));
@@ -226,20 +228,28 @@ pub fn xclaim(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
         let (mark, mut claimed, mut gone) = (out.mark(), 0, 0);
         for id in &claim.ids {
             if log.get(*id).is_none() {
+                records.delivery(group, *id);
                 gone += usize::from(group.acknowledge(*id));
             } else if claim.entry(group, consumer, *id, now_ms).is_some() {
                 claimed += 1;
+                records.delivery(group, *id);
                 reply_claimed(out, log, *id, claim.just_id);
             }
         }
         out.insert_at(mark, |out| out.array(claimed));
         let moved_only = moved && claimed + gone == 0;
+        if moved_only {
+            records.moved();
+        }
+        records.end(group);
         if made {
             editor.stands_for(&[CREATECONSUMER]);
         }
         editor.changed_beside(claimed + gone + usize::from(made) + usize::from(moved_only));
-        Ok(())
-    })
+        Ok(claim.consumer)
+    })?;
+    records.log(cx, key.bytes, name, consumer);
+    Ok(())
 }
 
 fn log_and_group<'a>(stream: Option<&'a mut Stream>, name: &[u8]) -> Option<(&'a Log, &'a mut Group)> {
@@ -293,6 +303,7 @@ impl<'a> Sweep<'a> {
         group: &mut Group,
         consumer: ConsumerId,
         now_ms: i64,
+        records: &mut Records,
         out: &mut Out,
     ) -> (StreamId, usize, Ids) {
         let (mut claimed, mut gone) = (0, Ids::new());
@@ -303,12 +314,14 @@ impl<'a> Sweep<'a> {
             let Some((id, old)) = found.map(|(id, old)| (*id, *old)) else { break };
             next = id.next();
             if log.get(id).is_none() {
+                records.delivery(group, id);
                 group.acknowledge(id);
                 gone.push(id);
             } else if self.min_idle_ms == 0 || now_ms.saturating_sub(old.time_ms) >= self.min_idle_ms {
                 let count = old.count.wrapping_add(u64::from(!self.just_id));
                 group.assign(id, Delivery { consumer, time_ms: now_ms, count });
                 group.consumer_mut(consumer).active_ms = Some(now_ms);
+                records.delivery(group, id);
                 reply_claimed(out, log, id, self.just_id);
                 claimed += 1;
             }
@@ -323,6 +336,7 @@ pub fn xautoclaim(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> D
     let (key, name) = (args.key()?, args.bytes()?);
     let sweep = Sweep::of(args)?;
     let now_ms = cx.now.ms as i64;
+    let mut records = Records::new(cx);
     cx.edit(key, |editor| {
         let stream = stream::edit(editor)?;
         let Some((log, group)) = log_and_group(stream, name) else {
@@ -330,7 +344,8 @@ pub fn xautoclaim(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> D
         };
         let (consumer, made) = group.find_or_add(sweep.consumer, now_ms);
         let mark = out.mark();
-        let (cursor, claimed, gone) = sweep.run(log, group, consumer, now_ms, out);
+        let (cursor, claimed, gone) = sweep.run(log, group, consumer, now_ms, &mut records, out);
+        records.end(group);
         out.insert_at(mark, |out| {
             out.array(3);
             reply_id(out, cursor);
@@ -343,5 +358,7 @@ pub fn xautoclaim(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> D
         }
         editor.changed_beside(claimed + gone.len() + usize::from(made));
         Ok(())
-    })
+    })?;
+    records.log(cx, key.bytes, name, sweep.consumer);
+    Ok(())
 }

@@ -6,6 +6,7 @@ mod id;
 mod info;
 mod range;
 mod read;
+mod record;
 
 use super::docs;
 use super::spec::keys::{LOOK, READ, UPDATE};

@@ -2,6 +2,7 @@
 use smallvec::SmallVec;
 
 use super::id::parse;
+use super::record::Records;
 use super::{CREATECONSUMER, count_or_all, no_group, reply_entries, reply_entry, reply_id};
 use crate::cmd::cx::{ReadCx, Wait, WriteCx};
 use crate::cmd::spec::Done;
@@ -192,7 +193,9 @@ pub fn xreadgroup(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> D
         Reader { group, consumer, max: options.max, no_ack: options.no_ack, now_ms: cx.now.ms as i64 };
     let (mark, mut served) = (out.mark(), 0);
     for (key, after) in asked {
-        served += usize::from(cx.edit(key, |editor| reader.read(editor, after, out))?);
+        let mut records = Records::new(cx);
+        served += usize::from(cx.edit(key, |editor| reader.read(editor, after, &mut records, out))?);
+        records.log(cx, key.bytes, group, consumer);
     }
     if served > 0 {
         finish(out, mark, served);
@@ -214,7 +217,13 @@ fn history_after(id: &[u8]) -> Result<StreamId, Error> {
 
 impl Reader<'_> {
     /// Reads one stream. `false`: there is nothing to deliver.
-    fn read(&self, editor: &mut Editor<'_>, after: StreamId, out: &mut Out) -> Result<bool, Error> {
+    fn read(
+        &self,
+        editor: &mut Editor<'_>,
+        after: StreamId,
+        records: &mut Records,
+        out: &mut Out,
+    ) -> Result<bool, Error> {
         let key = editor.key();
         let Some(Stream { log, groups }) = stream::edit(editor)? else { return Ok(false) };
         let Some(group) = groups.get_mut(self.group) else { return Ok(false) };
@@ -226,8 +235,12 @@ impl Reader<'_> {
             self.deliver_again(log, group, consumer, start, out);
         } else if has_new {
             reply_name(out, key);
-            self.deliver(log, group, consumer, out);
+            self.deliver(log, group, consumer, records, out);
         }
+        if made && self.no_ack {
+            records.made_consumer();
+        }
+        records.end(group);
         if made {
             editor.stands_for(&[CREATECONSUMER]);
         }
@@ -235,15 +248,24 @@ impl Reader<'_> {
         Ok(history.is_some() || has_new)
     }
 
-    fn deliver(&self, log: &Log, group: &mut Group, consumer: ConsumerId, out: &mut Out) {
+    fn deliver(
+        &self,
+        log: &Log,
+        group: &mut Group,
+        consumer: ConsumerId,
+        records: &mut Records,
+        out: &mut Out,
+    ) {
         let Some(start) = group.last_id.next() else { return out.array(0) };
         let entries = log.range(start, StreamId::MAX).inspect(|entry| {
             group.advance(log, entry.id);
             if !self.no_ack {
                 group.deliver(entry.id, consumer, self.now_ms);
+                records.delivery(group, entry.id);
             }
         });
         reply_entries(out, entries, self.max);
+        records.moved();
     }
 
     /// What is pending for the consumer; what is gone from the log comes without its fields.

@@ -58,12 +58,17 @@ pub fn decrby(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
 /// The sum is kept as text even when it is a whole number.
 pub fn incrbyfloat(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let (key, increment) = (args.key()?, args.bytes()?);
-    cx.update(key, |block| {
+    let is_logged = cx.is_logged();
+    let sum = cx.update(key, |block| {
         let value = block.as_ref().and_then(|block| block.view().string());
         let sum = float_sum(value, increment)?;
         out.bulk(&sum);
-        Ok(((), Next::Put(NewValue::Heap(sum), 0)))
-    })
+        let logged = if is_logged { sum.clone() } else { Vec::new() };
+        Ok((logged, Next::Put(NewValue::Heap(sum), 0)))
+    })?;
+    // Whoever reads the log may count otherwise.
+    cx.log(&[b"SET", key.bytes, &sum, b"KEEPTTL"]);
+    Ok(())
 }
 
 fn float_sum(value: Option<Payload<'_>>, increment: &[u8]) -> Result<Vec<u8>, Error> {

@@ -157,6 +157,7 @@ pub fn set(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         if options.expire.is_some() {
             cx.note_event(key, Event::EXPIRE);
         }
+        log_set(cx, args, ttl, &options);
     } else {
         cx.find_used(key);
     }
@@ -164,6 +165,30 @@ pub fn set(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         if passes { out.ok() } else { out.null() }
     }
     Ok(())
+}
+
+/// Logs a SET: a time that is no time of the day in milliseconds as one, and without GET, which nobody reads.
+fn log_set(cx: &mut WriteCx<'_>, args: &Args<'_>, ttl: Ttl, options: &SetOptions<'_>) {
+    let is_exact = |expire: Expire<'_>| !expire.relative && expire.unit_ms == 1;
+    match (ttl, options.expire) {
+        (Ttl::At(ms), Some(expire)) if !is_exact(expire) => log_set_until(cx, args.get(1), args.get(2), ms),
+        (_, None) if options.get && cx.is_logged() => {
+            let words = (0..args.count()).map(|at| args.get(at));
+            let words: Vec<&[u8]> = words
+                .enumerate()
+                .filter(|(at, word)| *at < 3 || option_word(word) != GET)
+                .map(|(_, word)| word)
+                .collect();
+            cx.log(&words);
+        }
+        _ => {}
+    }
+}
+
+fn log_set_until(cx: &mut WriteCx<'_>, key: &[u8], value: &[u8], ms: u64) {
+    if cx.is_logged() {
+        cx.log(&[b"SET", key, value, b"PXAT", itoa::Buffer::new().format(ms).as_bytes()]);
+    }
 }
 
 /// SETNX key value
@@ -185,9 +210,10 @@ fn set_for(
     command: &'static str,
 ) -> Done {
     let (key, time, value) = (args.key()?, args.bytes()?, args.bytes()?);
-    let ttl = Ttl::At(deadline_ms(time, unit_ms, cx.now.ms, command)?);
-    cx.put(key, encode(value), ttl, 0);
+    let at_ms = deadline_ms(time, unit_ms, cx.now.ms, command)?;
+    cx.put(key, encode(value), Ttl::At(at_ms), 0);
     cx.note_event(key, Event::EXPIRE);
+    log_set_until(cx, key.bytes, value, at_ms);
     out.ok();
     Ok(())
 }
@@ -207,6 +233,7 @@ pub fn getset(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
     let (key, value) = (args.key()?, args.bytes()?);
     reply_counted(cx, key, out)?;
     cx.put(key, encode(value), Ttl::Clear, 0);
+    cx.log(&[b"SET", key.bytes, value]);
     Ok(())
 }
 
@@ -229,6 +256,7 @@ pub fn getdel(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done 
     let key = args.key()?;
     if reply_counted(cx, key, out)? {
         cx.remove(key);
+        cx.log(&[b"DEL", key.bytes]);
     }
     Ok(())
 }
@@ -258,13 +286,16 @@ pub fn getex(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     match deadline {
         Some(ms) if ms <= now_ms => {
             cx.remove(key);
+            cx.log(&[b"DEL", key.bytes]);
         }
         Some(ms) => {
             cx.set_deadline(key, Some(ms));
+            cx.log(&[b"PEXPIREAT", key.bytes, itoa::Buffer::new().format(ms).as_bytes()]);
         }
         None if persist && had_deadline => {
             cx.stands_for(&[Event::PERSIST]);
             cx.set_deadline(key, None);
+            cx.log(&[b"PERSIST", key.bytes]);
         }
         None => {}
     }

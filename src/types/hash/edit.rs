@@ -328,7 +328,10 @@ impl<'e, 'a> HashMut<'e, 'a> {
             hash.has_due(now_ms) && hash.find(name).is_some_and(|field| field.is_due(now_ms))
         };
         let due = self.view().is_some_and(is_due) && self.remove(name);
-        self.editor.expired(usize::from(due));
+        if due {
+            self.editor.expired(1);
+            self.editor.record_expired(name);
+        }
         due
     }
 
@@ -380,6 +383,7 @@ impl<'e, 'a> HashMut<'e, 'a> {
         if deadline_ms <= now_ms {
             self.remove(name);
             self.editor.overdue(1);
+            self.editor.record_expired(name);
             return Outcome::Deleted;
         }
         self.write_deadline(name, Some(deadline_ms));
