@@ -14,6 +14,7 @@ pub mod journal;
 mod latency;
 mod lazy;
 pub mod mail;
+mod persistence;
 pub mod queued;
 pub mod running;
 pub mod slow_log;
@@ -33,6 +34,7 @@ pub use gauges::{Allocated, Gauges, Memory, Rates, ratio};
 pub use histogram::{Durations, Histogram};
 pub use latency::{LatencyEvents, Sample, Series};
 pub use lazy::LazyFree;
+pub use persistence::{DiskTrouble, Loading, Persistence, error_text};
 
 use hub::Hub;
 
@@ -95,6 +97,8 @@ pub struct Host {
     pub latency: LatencyEvents,
     /// Connections that watch every command. A gate bit is up while there are some; it changes under this lock.
     pub monitors: Mutex<Vec<Address>>,
+    /// Snapshots, loading, trouble with the disk.
+    pub persistence: Persistence,
     /// The append-only log, as far as shards write to it.
     pub journal: journal::Journal,
     cycle_clock: CycleClock,
@@ -146,6 +150,7 @@ impl Host {
             slow_log: SlowLog::default(),
             latency: LatencyEvents::default(),
             monitors: Mutex::default(),
+            persistence: Persistence::new(clock::wall_us() / 1_000_000),
             journal: journal::Journal::default(),
             cycle_clock: CycleClock::start(),
         }

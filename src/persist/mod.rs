@@ -1,1 +1,6 @@
 //! Files: snapshots and the append-only log, written and loaded. Floor 7.
+pub mod commands;
+pub mod insert;
+pub mod load;
+pub mod rdb_stream;
+pub mod rdb_target;

@@ -15,6 +15,8 @@ use crate::config::{P, Settings, VERSION, refused_yet};
 use crate::conn::{memory, serve};
 use crate::ds::raw::arena;
 use crate::host::{Facts, Host};
+use crate::persist::load::{self, Start};
+use crate::rt::disk::File;
 use crate::rt::log::{self, Level, line};
 use crate::rt::{self, Driver, Sleeper};
 use crate::shard::Shared;
@@ -33,6 +35,8 @@ const TICK_MS: u64 = 100;
 const DRAIN_MS: u64 = 500;
 /// Freed slots taken back from other threads in one go.
 const SLOTS_STEP: usize = 2_000;
+/// The file in the data directory that the server holds a lock on.
+const LOCK_FILE: &str = "perigee.lock";
 /// Stack of a shard's thread.
 const STACK_BYTES: usize = 2 << 20;
 
@@ -67,6 +71,8 @@ pub fn run(mut settings: Settings, config_file: Option<PathBuf>) -> Result<(), S
     }));
     // Before any thread is bound to a core: helpers inherit what their maker may use.
     host.lazy_free.start();
+    let _lock = lock_folder(&host.settings())?;
+    let start = load::at_start(&host)?;
     let (shared, seats) = build(host)?;
     stop_on_signals(&shared)?;
     let next = Arc::new(AtomicUsize::new(0));
@@ -80,7 +86,7 @@ pub fn run(mut settings: Settings, config_file: Option<PathBuf>) -> Result<(), S
     for listener in listeners {
         listen::accept(listener, shared.clone(), next.clone()).map_err(|e| e.to_string())?;
     }
-    line(Level::Notice, "Ready to accept connections tcp");
+    load_data(start, &shared)?;
     for thread in threads {
         if thread.join().is_err() {
             // A server without one of its shards would answer wrongly.
@@ -88,6 +94,41 @@ pub fn run(mut settings: Settings, config_file: Option<PathBuf>) -> Result<(), S
         }
     }
     line(Level::Warning, "Perigee is now ready to exit, bye bye...");
+    Ok(())
+}
+
+/// Takes the data directory for this process, where it keeps data there.
+fn lock_folder(settings: &Settings) -> Result<Option<File>, String> {
+    if settings.save_rules().is_empty() && !settings.bool(P::APPENDONLY) {
+        return Ok(None);
+    }
+    let dir = settings.path(P::DIR).display();
+    let cannot = |error: std::io::Error| format!("Can't lock the data directory {dir}: {error}");
+    let file = File::append(LOCK_FILE.as_ref()).map_err(cannot)?;
+    match file.try_lock().map_err(cannot)? {
+        true => Ok(Some(file)),
+        false => {
+            Err(format!("Another server uses the data directory {dir}: its lock, {LOCK_FILE}, is taken."))
+        }
+    }
+}
+
+/// Loads what the server begins with, on a thread of its own, while clients are told to wait.
+fn load_data(start: Start, shared: &Arc<Shared>) -> Result<(), String> {
+    const READY: &str = "Ready to accept connections tcp";
+    if let Start::Empty = start {
+        line(Level::Notice, READY);
+        return Ok(());
+    }
+    let shared = shared.clone();
+    let load = move || {
+        if !load::load_start(start, &shared) {
+            std::process::exit(1);
+        }
+        line(Level::Notice, READY);
+    };
+    let thread = std::thread::Builder::new().name("loader".into()).spawn(load);
+    thread.map_err(|e| format!("Can't start the loading thread: {e}"))?;
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! All rows of all families.
 use crate::cmd::spec::Spec;
-use crate::{admin, cmd, conn, obs, pubsub, script};
+use crate::{admin, cmd, conn, obs, persist, pubsub, script};
 
 use crate::cmd::table::{Table, install};
 
@@ -24,6 +24,7 @@ pub fn families() -> Vec<&'static [Spec]> {
         script::functions::COMMANDS,
         conn::commands::COMMANDS,
         conn::client_commands::COMMANDS,
+        persist::commands::COMMANDS,
         obs::command::COMMANDS,
         obs::info::COMMANDS,
         obs::latency::COMMANDS,
