@@ -14,11 +14,13 @@ use crate::cmd::table::table;
 use crate::config::P;
 use crate::conn::session::{Session, Turn};
 use crate::host::journal::words;
-use crate::host::{ClientInfo, Counters, gate};
+use crate::host::{ClientInfo, Counters};
 use crate::persist::aof::Aof;
 use crate::persist::aof::files::{Place, Refused, shown};
 use crate::persist::aof::manifest::Manifest;
 use crate::persist::aof::reader::{Fault, Reader};
+use crate::persist::insert::How;
+use crate::persist::load::{self, Start};
 use crate::rt;
 use crate::rt::disk::File;
 use crate::rt::log::{Level, line};
@@ -41,14 +43,17 @@ struct Loaded {
 /// Milliseconds between two looks at what is due.
 const TICK_MS: u64 = 100;
 
-/// Loads the log if it is on, then sees to its files until the server ends. Runs on the first shard. `is_ready` is told
-/// when clients may be served.
-pub async fn attend(local: Rc<Local>, is_ready: flume::Sender<()>) {
-    let Ok(aof) = begin(&local).await else { std::process::exit(1) };
+/// Loads what the server begins with, then sees to its files until the server ends. Runs on the first shard.
+pub async fn attend(local: Rc<Local>, start: Start) {
     let host = &local.shared.host;
-    host.gates.fetch_and(!gate::LOADING, Ordering::Relaxed);
-    // Whoever waits for it may have given up.
-    let _ = is_ready.send(());
+    if let Start::Snapshot(file, bytes) = start
+        && !load::load_snapshot(&local.shared, file, bytes).await
+    {
+        std::process::exit(1);
+    }
+    let Ok(aof) = begin(&local).await else { std::process::exit(1) };
+    load::end(host);
+    line(Level::Notice, "Ready to accept connections tcp");
     while !host.stopping.load(Ordering::Relaxed) {
         rt::sleep_ms(TICK_MS).await;
         aof.tend(&local).await;
@@ -124,13 +129,17 @@ async fn load(local: &Rc<Local>, place: &Place, manifest: &Manifest) -> Result<L
     let sizes = place.sizes(manifest)?;
     let last = sizes.iter().rposition(|bytes| *bytes > 0);
     let host = &local.shared.host;
+    let loading = &host.persistence.loading;
+    loading.total_bytes.store(sizes.iter().sum(), Ordering::Relaxed);
+    let mut offset = 0;
     let errors_before = error_replies(local);
     for (index, (entry, bytes)) in manifest.to_load().zip(&sizes).enumerate() {
         if *bytes == 0 {
             continue;
         }
         let start = clock::instant();
-        load_file(local, place, &entry.name, last == Some(index)).await?;
+        load_file(local, place, &entry.name, last == Some(index), (*bytes, offset)).await?;
+        offset += bytes;
         let kind = if index == 0 && manifest.base.is_some() { "base" } else { "incr" };
         let (name, seconds) = (shown(&entry.name), start.elapsed().as_secs_f64());
         line(Level::Notice, &format!("DB loaded from {kind} file {name}: {seconds:.3} seconds"));
@@ -156,7 +165,15 @@ fn error_replies(local: &Local) -> u64 {
     local.shared.host.counters.iter().map(counts).sum()
 }
 
-async fn load_file(local: &Rc<Local>, place: &Place, name: &[u8], is_last: bool) -> Result<(), Refused> {
+/// Loads a file of `bytes`, `offset` of which were loaded from others.
+async fn load_file(
+    local: &Rc<Local>,
+    place: &Place,
+    name: &[u8],
+    is_last: bool,
+    (bytes, offset): (u64, u64),
+) -> Result<(), Refused> {
+    let host = &local.shared.host;
     let path = place.path(name);
     let mut file = File::open(&path).map_err(|error| {
         let (name, error) = (shown(name), words(&error));
@@ -169,13 +186,23 @@ async fn load_file(local: &Rc<Local>, place: &Place, name: &[u8], is_last: bool)
         warn(&format!("Unrecoverable error reading the append only file {}: {}", shown(name), words(&error)));
         Refused
     })?;
+    let (mut rest, mut position) = (Vec::new(), 0);
     if MAGICS.iter().any(|known| magic[..read].starts_with(known)) {
-        warn(&format!("Error reading the RDB base file {}, AOF loading aborted", shown(name)));
-        return Err(Refused);
+        // What the log deletes later must not be missing then.
+        let how = How { expired_before_ms: 0, ..How::of(&host.settings()) };
+        let loaded = load::read_beside(&local.shared, file, (bytes, offset), how).await;
+        let loaded = loaded.map_err(|refusal| {
+            load::log_refusal(&path, &refusal);
+            warn(&format!("Error reading the RDB base file {}, AOF loading aborted", shown(name)));
+            Refused
+        })?;
+        (file, rest, position) = (loaded.input, loaded.rest, loaded.bytes);
     }
-    let mut reader = Reader::new(file, 0, |name| table().find(name).is_some());
+    let source = std::io::Cursor::new(rest).chain(file);
+    let mut reader = Reader::new(source, position, |name| table().find(name).is_some());
     let mut player = Player::new(local);
     let outcome = loop {
+        host.persistence.loading.loaded_bytes.store(offset + reader.position(), Ordering::Relaxed);
         match reader.next() {
             Ok(None) => break Ok(()),
             Err(fault) => break Err(fault),

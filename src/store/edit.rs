@@ -4,7 +4,6 @@
 //! change settles nothing; a container never stays empty (who empties it removes the key).
 use super::db::{Dated, is_due};
 use super::log::Log;
-use super::news::Event;
 use super::news::{Event, listen};
 use super::snapshot::save_ahead;
 use super::{Effect, Now, Store};
