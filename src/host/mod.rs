@@ -100,7 +100,7 @@ pub struct Host {
     /// Connections that watch every command. A gate bit is up while there are some; it changes under this lock.
     pub monitors: Mutex<Vec<Address>>,
     /// Snapshots, loading, trouble with the disk.
-    pub persistence: Persistence,
+    pub persistence: Arc<Persistence>,
     /// The append-only log, as far as shards write to it.
     pub journal: journal::Journal,
     /// Rewriting it.
@@ -158,7 +158,7 @@ impl Host {
             monitors: Mutex::default(),
             journal,
             rewrites: Mutex::default(),
-            persistence: Persistence::new(clock::wall_us() / 1_000_000),
+            persistence: Arc::new(Persistence::new(clock::wall_us() / 1_000_000)),
             cycle_clock: CycleClock::start(),
         }
     }

@@ -18,6 +18,10 @@ pub struct Persistence {
     pub save_took_s: AtomicI64,
     /// When the one under way began, seconds since 1970; -1: none is.
     pub save_began_s: AtomicI64,
+    /// When the last one in the background was tried, seconds since 1970.
+    pub tried_s: AtomicU64,
+    /// One shall begin as soon as nothing else goes on.
+    pub is_scheduled: AtomicBool,
     /// Snapshots begun.
     pub saves: AtomicU64,
     /// Changes, as the shards count them, that are in the last snapshot.
@@ -101,6 +105,8 @@ impl Persistence {
             save_failed: AtomicBool::new(false),
             save_took_s: AtomicI64::new(-1),
             save_began_s: AtomicI64::new(-1),
+            tried_s: AtomicU64::new(0),
+            is_scheduled: AtomicBool::new(false),
             saves: AtomicU64::new(0),
             saved_changes: AtomicU64::new(0),
             keys_done: AtomicU64::new(0),

@@ -132,7 +132,7 @@ impl Target {
     }
 
     /// Nobody wants the file any more.
-    pub fn abort(self) {
+    pub fn abort(&self) {
         self.state.aborted.store(true, Ordering::Relaxed);
     }
 }

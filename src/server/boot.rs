@@ -17,6 +17,7 @@ use crate::ds::raw::arena;
 use crate::host::{Facts, Host};
 use crate::persist::commands::heed_trouble;
 use crate::persist::load::{self, Start};
+use crate::persist::snapshot;
 use crate::rt::disk::File;
 use crate::rt::log::{self, Level, line};
 use crate::rt::{self, Driver, Sleeper};
@@ -281,6 +282,7 @@ async fn pump(local: &Rc<Local>, pillow: Sleeper) {
         loop {
             local.pump(|control| match control {
                 Control::Connection(stream) => welcome(local, stream),
+                Control::Walk => rt::spawn(snapshot::walk(local.clone())),
                 Control::Job(job) => job(local),
                 Control::Stop => stop = true,
                 Control::Ring(_) => unreachable!("the pump keeps these"),

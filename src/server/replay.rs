@@ -19,6 +19,7 @@ use crate::persist::aof::Aof;
 use crate::persist::aof::files::{Place, Refused, shown};
 use crate::persist::aof::manifest::Manifest;
 use crate::persist::aof::reader::{Fault, Reader};
+use crate::persist::background;
 use crate::persist::insert::How;
 use crate::persist::load::{self, Start};
 use crate::rt;
@@ -56,6 +57,7 @@ pub async fn attend(local: Rc<Local>, start: Start) {
     line(Level::Notice, "Ready to accept connections tcp");
     while !host.stopping.load(Ordering::Relaxed) {
         rt::sleep_ms(TICK_MS).await;
+        background::tend(&local).await;
         aof.tend(&local).await;
     }
 }

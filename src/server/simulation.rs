@@ -97,7 +97,9 @@ impl Shard {
             self.local.pump(|control| match control {
                 Control::Ring(_) => unreachable!("the pump keeps these"),
                 Control::Job(job) => job(&self.local),
-                Control::Connection(_) | Control::Stop => panic!("this server has no sockets and no end"),
+                Control::Walk | Control::Connection(_) | Control::Stop => {
+                    panic!("this server has no sockets and no end")
+                }
             });
             if !self.rung.swap(false, Ordering::Relaxed) {
                 return;

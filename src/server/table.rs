@@ -26,6 +26,7 @@ pub fn families() -> Vec<&'static [Spec]> {
         conn::commands::COMMANDS,
         conn::client_commands::COMMANDS,
         persist::commands::COMMANDS,
+        persist::background::COMMANDS,
         obs::command::COMMANDS,
         obs::info::COMMANDS,
         obs::latency::COMMANDS,

@@ -49,6 +49,8 @@ pub enum Control {
     Ring(super::mesh::Receiver),
     /// A connection to serve.
     Connection(std::net::TcpStream),
+    /// A snapshot has begun: the shard's data is to be walked.
+    Walk,
     /// Work for the shard's thread.
     Job(Job),
     /// The server ends.

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use super::cell::Holder;
 use super::exec::Door;
 use super::logged::write_unit;
+use super::msg::Control;
 use crate::cmd::cx::{Held, WriteStores};
 use crate::cmd::table::table;
 use crate::host::hub::Hub;
@@ -86,8 +87,10 @@ impl Door<'_> {
         let mut mail = Mail::new();
         self.tell_trackers(&mut WriteStores::Many(&mut reach), &mut mail);
         let (mut events, mut classes) = (Vec::new(), 0);
+        let mut has_cut = false;
         WriteStores::Many(&mut reach).for_each(|store| {
             store.has_news = false;
+            has_cut |= std::mem::take(&mut store.news.has_cut);
             classes = store.news.classes;
             events.append(&mut store.news.events);
         });
@@ -97,6 +100,10 @@ impl Door<'_> {
             publish(&self.host.hub, classes, event, &mut mail);
         }
         self.local.send_mail(&mut mail);
+        if has_cut {
+            // A cut is taken of all shards at once.
+            (0..self.local.shared.shards()).for_each(|shard| self.local.shared.control(shard, Control::Walk));
+        }
     }
 
     /// Serves those who wait at a key, the first first.

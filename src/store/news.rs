@@ -156,6 +156,8 @@ pub struct News {
     pub changed: Vec<Changed>,
     /// For clients that track keys: all of them are gone.
     pub all_stale: bool,
+    /// A snapshot has begun: the shard's thread shall walk.
+    pub has_cut: bool,
 }
 
 impl Store {

@@ -5,8 +5,8 @@
 //! change), so what is written is what was there at the cut. What is new since the cut is not owed and is not written.
 //!
 //! Must stay true: of each key that was there at the cut one record is written, in the state of the cut (but for keys whose
-//! deadline has come meanwhile, which are as good as gone); a record is whole within the bytes that are handed out before
-//! a piece that is not `is_open`; the walk ends however much is written meanwhile.
+//! deadline has come meanwhile, which are as good as gone); records are sent whole, but for those that say `is_open`; the
+//! walk ends however much is written meanwhile.
 use std::collections::VecDeque;
 
 use super::Store;
@@ -34,13 +34,23 @@ pub trait Encode: Send + Sync {
     fn go_on(&mut self, block: BlockRef<'_>, bytes: usize, out: &mut Vec<u8>) -> bool;
 }
 
-/// Bytes of a snapshot.
-#[derive(Debug, Default)]
-pub struct Piece {
-    /// Records, the first one behind the selection of its database.
-    pub bytes: Vec<u8>,
-    /// The last record goes on in the next piece of this store, and nothing may come between.
-    pub is_open: bool,
+/// Where the bytes of one store's snapshot go.
+pub trait Outlet: Send + Sync {
+    /// An empty buffer to be filled.
+    fn buffer(&self) -> Vec<u8>;
+    /// Takes records, the first one behind the selection of its database. While `is_open` the last record goes on in the
+    /// next bytes of this store, and nothing may come between.
+    fn send(&self, bytes: Vec<u8>, is_open: bool);
+    /// Whether there is room for more now; guards send whatever is in flight.
+    fn has_room(&self) -> bool;
+    /// Whether anybody still wants the snapshot.
+    fn is_wanted(&self) -> bool;
+    /// So many keys more were written.
+    fn note_keys(&self, keys: u64);
+    /// All databases were emptied at once: nobody may want what was there before.
+    fn flushed_all(&self);
+    /// All records of this store were sent.
+    fn finish(self: Box<Self>);
 }
 
 /// How a step of the walk ended.
@@ -91,6 +101,7 @@ struct Large {
 /// The walk of one store.
 pub(super) struct Snapshot {
     encoder: Box<dyn Encode>,
+    outlet: Box<dyn Outlet>,
     /// What is left to walk; the first is under way, at `at`.
     bases: VecDeque<Base>,
     at: WalkAt,
@@ -98,7 +109,7 @@ pub(super) struct Snapshot {
     records: Records,
     /// Records that were written ahead while a large one is under way.
     aside: Records,
-    /// Keys written.
+    /// Keys written that the outlet does not know of.
     keys: u64,
     /// Nobody wants the rest; the walk goes on to its end, for the marks that it leaves.
     is_dropped: bool,
@@ -136,6 +147,25 @@ impl Snapshot {
             self.records.selected = aside.selected;
         }
         true
+    }
+
+    /// Sends what was written.
+    fn send(&mut self) {
+        if !self.is_dropped && !self.outlet.is_wanted() {
+            self.is_dropped = true;
+            self.records = Records::default();
+            self.aside = Records::default();
+        }
+        self.outlet.note_keys(std::mem::take(&mut self.keys));
+        if self.records.bytes.is_empty() {
+            return;
+        }
+        let is_open = self.large.is_some();
+        // What goes on selects nothing anew.
+        let selected = if is_open { self.records.selected } else { None };
+        let next = Records { bytes: self.outlet.buffer(), selected };
+        let records = std::mem::replace(&mut self.records, next);
+        self.outlet.send(records.bytes, is_open);
     }
 
     /// Writes a key that is about to change.
@@ -201,7 +231,7 @@ pub(super) fn save_ahead(snapshot: &mut Option<Box<Snapshot>>, saved_as: u32, sl
 
 impl Store {
     /// Begins a snapshot of what is here now. The walk of the one before must be through ([`Store::has_snapshot`]).
-    pub fn begin_snapshot(&mut self, encoder: Box<dyn Encode>) {
+    pub fn begin_snapshot(&mut self, encoder: Box<dyn Encode>, outlet: Box<dyn Outlet>) {
         debug_assert!(self.snapshot.is_none(), "one snapshot at a time");
         self.walks = self.walks.wrapping_add(1);
         let mut bases = VecDeque::new();
@@ -213,6 +243,7 @@ impl Store {
         }
         self.snapshot = Some(Box::new(Snapshot {
             encoder,
+            outlet,
             bases,
             at: WalkAt::default(),
             large: None,
@@ -221,80 +252,64 @@ impl Store {
             keys: 0,
             is_dropped: false,
         }));
+        self.news.has_cut = true;
+        self.has_news = true;
     }
 
-    /// Whether a snapshot is under way, if only for what an abandoned one left behind.
+    /// Whether a snapshot is under way, if only for the marks that an abandoned one left behind.
     #[inline]
     pub fn has_snapshot(&self) -> bool {
         self.snapshot.is_some()
     }
 
-    /// Nobody wants the rest of the snapshot. It stays under way until the walk is through, which is quick then.
-    pub fn drop_snapshot(&mut self) {
-        if let Some(snapshot) = &mut self.snapshot {
-            snapshot.is_dropped = true;
-            snapshot.records = Records::default();
-            snapshot.aside = Records::default();
-        }
+    /// Whether the snapshot under way may be walked on now.
+    pub fn may_walk(&self) -> bool {
+        self.snapshot.as_ref().is_some_and(|snapshot| {
+            snapshot.large.is_some() || snapshot.outlet.has_room() || !snapshot.outlet.is_wanted()
+        })
     }
 
-    /// Walks on until about `bytes` wait to be taken. [`Step::Done`]: the snapshot is complete and over, and nothing waits.
+    /// Walks on, and sends about `bytes`. [`Step::Done`]: the snapshot is complete and over.
     pub fn snapshot_step(&mut self, bytes: usize) -> Step {
         let Some(mut snapshot) = self.snapshot.take() else { return Step::Done };
-        let step = loop {
-            let Some(base) = snapshot.bases.front_mut() else {
-                break if snapshot.records.bytes.is_empty() { Step::Done } else { Step::More };
-            };
-            let saved_as = base.saved_as;
-            let live = match &base.place {
-                Place::Live(index) => Some(*index),
-                Place::Retired(_) => None,
-            };
-            let mut retired = None;
-            if live.is_none()
-                && let Some(Base { place: Place::Retired(db), .. }) = snapshot.bases.pop_front()
-            {
-                retired = Some(db);
-            }
-            let db = match (live, &mut retired) {
-                (Some(index), _) => self.dbs[index as usize].as_deref_mut(),
-                (None, retired) => retired.as_deref_mut(),
-            };
-            let is_through = db.is_none_or(|db| snapshot.walk(saved_as, db, bytes));
-            match (is_through, retired) {
-                (true, Some(db)) => self.free_db(db),
-                (true, None) => drop(snapshot.bases.pop_front()),
-                (false, Some(db)) => {
-                    snapshot.bases.push_front(Base { saved_as, place: Place::Retired(db) });
+        while let Some(Base { saved_as, place }) = snapshot.bases.pop_front() {
+            let is_through = match place {
+                Place::Live(index) => {
+                    let db = self.dbs[index as usize].as_deref_mut();
+                    let is_through = db.is_none_or(|db| snapshot.walk(saved_as, db, bytes));
+                    if !is_through {
+                        snapshot.bases.push_front(Base { saved_as, place: Place::Live(index) });
+                    }
+                    is_through
                 }
-                (false, None) => {}
-            }
+                Place::Retired(mut db) => {
+                    let is_through = snapshot.walk(saved_as, &mut db, bytes);
+                    if is_through {
+                        self.free_db(db);
+                    } else {
+                        snapshot.bases.push_front(Base { saved_as, place: Place::Retired(db) });
+                    }
+                    is_through
+                }
+            };
             if !is_through && (snapshot.records.bytes.len() >= bytes || snapshot.is_dropped) {
-                break Step::More;
+                break;
             }
-        };
-        if step == Step::More {
-            self.snapshot = Some(snapshot);
         }
-        step
+        snapshot.send();
+        if snapshot.bases.is_empty() {
+            snapshot.outlet.finish();
+            return Step::Done;
+        }
+        self.snapshot = Some(snapshot);
+        Step::More
     }
 
-    /// Takes what the snapshot has written so far; `spare` is filled next. `None`: nothing.
-    pub fn take_snapshot_piece(&mut self, spare: Vec<u8>) -> Option<Piece> {
-        let snapshot = self.snapshot.as_mut()?;
-        if snapshot.records.bytes.is_empty() {
-            return None;
+    /// Tells who wants the snapshot under way that all databases are emptied at once.
+    pub(super) fn tell_flushed_all(&self) {
+        if let Some(snapshot) = &self.snapshot {
+            snapshot.outlet.flushed_all();
         }
-        let is_open = snapshot.large.is_some();
-        // A piece that goes on selects nothing anew.
-        let selected = if is_open { snapshot.records.selected } else { None };
-        let records = std::mem::replace(&mut snapshot.records, Records { bytes: spare, selected });
-        Some(Piece { bytes: records.bytes, is_open })
-    }
-
-    /// Keys that the snapshot under way has written; 0 without one.
-    pub fn snapshot_keys(&self) -> u64 {
-        self.snapshot.as_ref().map_or(0, |snapshot| snapshot.keys)
     }
 
     /// Keeps a database that is emptied for the snapshot under way, if it is owed any of it. `Some`: it is not.
@@ -333,7 +348,9 @@ impl Store {
 mod tests {
     use std::collections::BTreeMap;
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
+    use parking_lot::Mutex;
     use proptest::prelude::*;
 
     use super::*;
@@ -474,12 +491,37 @@ mod tests {
         }
     }
 
-    fn take_all(store: &mut Store, out: &mut Vec<u8>) {
-        while let Some(piece) = store.take_snapshot_piece(Vec::new()) {
-            out.extend_from_slice(&piece.bytes);
-            if piece.is_open {
-                break;
-            }
+    /// Collects what is sent.
+    #[derive(Clone, Default)]
+    struct Collected {
+        out: Arc<Mutex<Vec<u8>>>,
+        is_unwanted: Arc<AtomicBool>,
+        is_over: Arc<AtomicBool>,
+    }
+
+    impl Outlet for Collected {
+        fn buffer(&self) -> Vec<u8> {
+            Vec::new()
+        }
+
+        fn send(&self, bytes: Vec<u8>, _: bool) {
+            self.out.lock().extend_from_slice(&bytes);
+        }
+
+        fn has_room(&self) -> bool {
+            true
+        }
+
+        fn is_wanted(&self) -> bool {
+            !self.is_unwanted.load(Ordering::Relaxed)
+        }
+
+        fn note_keys(&self, _: u64) {}
+
+        fn flushed_all(&self) {}
+
+        fn finish(self: Box<Self>) {
+            self.is_over.store(true, Ordering::Relaxed);
         }
     }
 
@@ -498,22 +540,17 @@ mod tests {
                 let owed = state(&store);
                 let dated: Vec<_> = (0..3).filter_map(|db| store.db(db)).map(|db| db.deadlines).collect();
                 let has_dated = dated.iter().sum::<usize>() > 0;
-                store.begin_snapshot(Box::new(Lines::default()));
-                let mut out = Vec::new();
+                let collected = Collected::default();
+                store.begin_snapshot(Box::new(Lines::default()), Box::new(collected.clone()));
                 for (change, bytes) in &during {
                     apply(&mut store, change);
                     store.snapshot_step(*bytes);
-                    take_all(&mut store, &mut out);
                 }
-                if abandon {
-                    store.drop_snapshot();
-                }
-                while store.snapshot_step(3_000) == Step::More {
-                    take_all(&mut store, &mut out);
-                }
-                prop_assert!(!store.has_snapshot());
+                collected.is_unwanted.store(abandon, Ordering::Relaxed);
+                while store.snapshot_step(3_000) == Step::More {}
+                prop_assert!(!store.has_snapshot() && collected.is_over.load(Ordering::Relaxed));
                 if !abandon {
-                    let written = parsed(&out).expect("records are whole and single");
+                    let written = parsed(&collected.out.lock()).expect("records are whole and single");
                     for (key, value) in &written {
                         prop_assert_eq!(Some(value), owed.get(key));
                     }

@@ -281,11 +281,7 @@ pub fn flushdb(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
 /// FLUSHALL [ASYNC|SYNC]
 pub fn flushall(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     flush_option(args)?;
-    cx.for_all(|store: &mut Store| {
-        for db in 0..store.databases() {
-            store.flush_db(db as u32);
-        }
-    });
+    cx.for_all(Store::flush_all);
     out.ok();
     Ok(())
 }

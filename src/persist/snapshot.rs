@@ -1,0 +1,142 @@
+//! Snapshots while the server works: the cut, the walks of all shards, and how they end.
+//!
+//! [`begin`] runs while all shards are held; from then on each shard's thread walks its own data in short turns
+//! ([`walk`]), and writers save ahead what they are about to change (`store::snapshot`).
+//!
+//! Must stay true: one snapshot at a time, whatever it is for; a turn of a walk is short; the walks wait while much is
+//! on its way to the disk.
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::rdb_target::{Ended, Plan, Target};
+use crate::base::clock;
+use crate::cmd::cx::WriteStores;
+use crate::host::Persistence;
+use crate::rt;
+use crate::shard::local::Local;
+use crate::store::Store;
+use crate::store::snapshot::{Encode, Outlet, Step};
+
+/// Bytes that a step of a walk writes.
+const STEP_BYTES: usize = 32 * 1024;
+/// How long a turn of a walk lasts, before others have theirs.
+const TURN: Duration = Duration::from_micros(300);
+/// How long a walk waits when the disk is behind, or the data is held, milliseconds.
+const WAIT_MS: u64 = 1;
+/// Bytes that may be on their way to the disk.
+const WAITING_BYTES_MAX: u64 = 4 << 20;
+
+/// What a snapshot is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A file that stands for all data: FLUSHALL makes it worthless.
+    Snapshot,
+    /// The base of a log that goes on.
+    Base,
+}
+
+/// One shard's way to the file.
+struct Lane {
+    target: Target,
+    state: Arc<Persistence>,
+    purpose: Purpose,
+    lane: usize,
+    /// Lanes that are not finished.
+    left: Arc<AtomicUsize>,
+}
+
+impl Outlet for Lane {
+    fn buffer(&self) -> Vec<u8> {
+        self.target.buffer()
+    }
+
+    fn send(&self, bytes: Vec<u8>, is_open: bool) {
+        self.target.send(self.lane, bytes, is_open);
+    }
+
+    fn has_room(&self) -> bool {
+        self.target.in_flight() < WAITING_BYTES_MAX
+    }
+
+    fn is_wanted(&self) -> bool {
+        !self.target.has_failed()
+    }
+
+    fn note_keys(&self, keys: u64) {
+        self.state.keys_done.fetch_add(keys, Ordering::Relaxed);
+    }
+
+    fn flushed_all(&self) {
+        if self.purpose == Purpose::Snapshot {
+            self.target.abort();
+        }
+    }
+
+    fn finish(self: Box<Self>) {
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.target.finish();
+        }
+    }
+}
+
+/// Begins a snapshot of what is in these stores, which are all; it starts with the bytes of `head`. `then` runs on a
+/// thread of its own when the file is in its place, or will never be.
+///
+/// # Errors
+/// When another is under way, or there can be no more threads.
+pub fn begin(
+    stores: &mut WriteStores<'_>,
+    state: &Arc<Persistence>,
+    (plan, purpose): (Plan, Purpose),
+    head: Vec<u8>,
+    encoder: &dyn Fn() -> Box<dyn Encode>,
+    then: impl FnOnce(Ended) + Send + 'static,
+) -> io::Result<()> {
+    if stores.all().any(Store::has_snapshot) {
+        return Err(io::Error::new(io::ErrorKind::ResourceBusy, "a snapshot is under way"));
+    }
+    let keys = |store: &Store| (0..store.databases() as u32).map(|db| store.key_count(db)).sum::<usize>();
+    let total: usize = stores.all().map(keys).sum();
+    let target = Target::start(plan, then)?;
+    target.send(0, head, false);
+    state.keys_total.store(total as u64, Ordering::Relaxed);
+    state.keys_done.store(0, Ordering::Relaxed);
+    let left = Arc::new(AtomicUsize::new(stores.all().count()));
+    let mut lane = 0;
+    stores.for_each(|store| {
+        let (target, state, left) = (target.clone(), state.clone(), left.clone());
+        store.begin_snapshot(encoder(), Box::new(Lane { target, state, purpose, lane, left }));
+        lane += 1;
+    });
+    Ok(())
+}
+
+/// Walks the data of this thread's shard to the end of the snapshot under way.
+pub async fn walk(local: Rc<Local>) {
+    loop {
+        let Some(mut store) = local.enter() else {
+            rt::sleep_ms(WAIT_MS).await;
+            continue;
+        };
+        if !store.has_snapshot() {
+            return;
+        }
+        let began = clock::instant();
+        let mut may_walk = store.may_walk();
+        while may_walk && began.elapsed() < TURN {
+            if store.snapshot_step(STEP_BYTES) == Step::Done {
+                return;
+            }
+            may_walk = store.may_walk();
+        }
+        drop(store);
+        if may_walk {
+            rt::yield_now().await;
+        } else {
+            rt::sleep_ms(WAIT_MS).await;
+        }
+    }
+}
