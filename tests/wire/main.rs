@@ -17,6 +17,7 @@ mod process;
 mod protocol;
 mod pubsub;
 mod slow_log;
+mod snapshots;
 mod tracking;
 mod transactions;
 
