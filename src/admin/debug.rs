@@ -10,6 +10,7 @@ use crate::base::rng::Rng;
 use crate::cmd::cx::{ConnCx, Wish, WriteCx};
 use crate::cmd::spec::{Done, Group::Server as S, Route, Spec, flag};
 use crate::cmd::{docs, generic};
+use crate::rt::disk;
 use crate::rt::log::{self, Level};
 use crate::wire::{Args, Error, Out, Protocol};
 
@@ -46,6 +47,12 @@ const SUBCOMMANDS: &[Spec] = &[
     idle("debug|dict-resizing", "0|1"),
     generic::DEBUG_DIGEST,
     generic::DEBUG_DIGEST_VALUE,
+    row(
+        "debug|disk-faults",
+        "[word [word ...]]",
+        disk_faults,
+        "Has calls of the file system fail by a plan, or by none; in builds for tests only.",
+    ),
     row("debug|error", "message", error, "Replies with an error of that text."),
     generic::DEBUG_HTSTATS,
     generic::DEBUG_HTSTATS_KEY,
@@ -116,6 +123,15 @@ fn refuse(_: &mut ConnCx<'_>, args: &mut Args<'_>, _: &mut Out) -> Done {
 
 fn log(_: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     log::line(Level::Warning, &format!("DEBUG LOG: {}", String::from_utf8_lossy(args.bytes()?)));
+    out.ok();
+    Ok(())
+}
+
+/// The words of a plan of faults.
+fn disk_faults(_: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    let words: Vec<_> = args.rest().map(String::from_utf8_lossy).collect();
+    let plan = disk::Plan::parse(&words.join(" ")).ok_or(Error::Syntax)?;
+    disk::plan_faults(Some(plan).filter(|_| !words.is_empty()));
     out.ok();
     Ok(())
 }

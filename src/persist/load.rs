@@ -443,3 +443,95 @@ pub async fn load_snapshot(shared: &Arc<Shared>, file: File, bytes: u64) -> bool
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::Settings;
+    use crate::ds::raw::block::NewValue;
+    use crate::host::{Counters, Facts};
+    use crate::rdb::crc64::crc64;
+    use crate::rdb::file::{Encoder, Head, op};
+    use crate::store::db::Ttl;
+    use crate::store::snapshot::Encode;
+    use crate::wire::Key;
+
+    fn host() -> Host {
+        let settings = Settings::default();
+        let io_driver = "none";
+        Host::new(Facts { settings, shards: 2, commands: 0, config_file: None, io_driver, port: 0 })
+    }
+
+    fn stores() -> Vec<Store> {
+        (0..2).map(|_| Store::new(Arc::default(), Arc::new(Counters::new(0)))).collect()
+    }
+
+    /// A file with some strings in two databases, one of them twice as often as `twice` says.
+    fn file(twice: bool) -> Vec<u8> {
+        let mut store = stores().remove(0);
+        for n in 0..40_u32 {
+            let (key, value) = (format!("key:{n}"), format!("a value that says {n} {n} {n} {n}"));
+            let ttl = if n % 3 == 0 { Ttl::At(u64::MAX >> 8) } else { Ttl::Clear };
+            store.put(n % 2, Key::new(key.as_bytes()), NewValue::Bytes(value.as_bytes()), ttl, 0);
+        }
+        let mut bytes = Head::default().write(true);
+        let mut encoder = Encoder::new(&Settings::default(), store.now);
+        for index in [0, 1, 0].into_iter().take(2 + usize::from(twice)) {
+            encoder.select(index, &mut bytes);
+            store.db(index).unwrap().table.for_each(|block| encoder.key(block, &mut bytes));
+        }
+        bytes.push(op::END);
+        let sum = crc64(0, &bytes);
+        bytes.extend_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    fn load(bytes: &[u8], host: &Host, how: &How) -> (Result<Tally, Refusal>, Vec<Store>) {
+        let mut stores = stores();
+        let mut held = WriteStores::Many(&mut stores);
+        let loaded = read(bytes, (bytes.len() as u64, 0), host, how, &mut Placer::new(&mut held, how));
+        (loaded.map(|loaded| loaded.tally), stores)
+    }
+
+    #[test]
+    fn what_is_written_is_loaded_and_a_key_comes_once() {
+        let host = host();
+        let how = How::of(&Settings::default());
+        let (loaded, stores) = load(&file(false), &host, &how);
+        assert_eq!(loaded.unwrap(), Tally { keys: 40, ..Tally::default() });
+        assert_eq!(stores.iter().map(|store| store.key_count(0)).sum::<usize>(), 20);
+        assert!(stores.iter().all(|store| store.key_count(1) > 0 && store.counters.dirty.get() == 0));
+        let refusal = load(&file(true), &host, &how).0.unwrap_err();
+        assert!(refusal.reason.starts_with("RDB has duplicated key 'key:"), "{}", refusal.reason);
+        assert!(load(&file(true), &host, &How { replaces: true, ..how.clone() }).0.is_ok());
+        let refusal = load(&file(false), &host, &How { databases: 1, ..how }).0.unwrap_err();
+        assert!(refusal.reason.starts_with("FATAL: Data file was created"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        #[test]
+        fn edited_and_cut_files_are_refused_or_loaded(
+            edits in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..5),
+            cut in any::<proptest::sample::Index>(),
+        ) {
+            let (host, how) = (host(), How::of(&Settings::default()));
+            // Without sums, so that edits get behind the gate.
+            host.skips_checksums.store(true, Ordering::Relaxed);
+            let mut bytes = file(false);
+            prop_assert!(load(&bytes[..cut.index(bytes.len())], &host, &how).0.is_err());
+            for (at, value) in edits {
+                let at = at.index(bytes.len());
+                bytes[at] = value;
+            }
+            if let Err(refusal) = load(&bytes, &host, &how).0 {
+                prop_assert!(refusal.position <= bytes.len() as u64);
+            }
+        }
+    }
+}

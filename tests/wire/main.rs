@@ -18,6 +18,7 @@ mod process;
 mod protocol;
 mod pubsub;
 mod slow_log;
+mod snapshots;
 mod tracking;
 mod transactions;
 
