@@ -64,7 +64,7 @@ const SUBCOMMANDS: &[Spec] = &[
         packed_threshold,
         "Is accepted for test suites and changes nothing: the limit of lists says what is large.",
     ),
-    refused("debug|reload"),
+    crate::persist::commands::DEBUG_RELOAD,
     idle("debug|replicate", "word [word ...]"),
     idle("debug|replybuffer", "option value"),
     refused("debug|restart"),

@@ -98,6 +98,18 @@ impl WriteStores<'_> {
         }
     }
 
+    /// Every store that is held.
+    pub fn all(&self) -> impl Iterator<Item = &Store> + Clone {
+        let shards = match self {
+            WriteStores::One(_) => 1,
+            WriteStores::Many(held) => held.shards(),
+        };
+        (0..shards).filter_map(move |shard| match self {
+            WriteStores::One(store) => Some(&**store),
+            WriteStores::Many(held) => held.get(shard),
+        })
+    }
+
     /// The store that owns keys with this hash.
     ///
     /// # Panics

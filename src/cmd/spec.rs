@@ -101,6 +101,8 @@ pub mod flag {
     pub const SUBSCRIBERS: u32 = 1 << 25;
     /// Its answers are pushes, which CLIENT REPLY does not hold back.
     pub const PUSHES: u32 = 1 << 26;
+    /// Tells whether the server can do its work, so it is refused when what is written cannot be kept, as if it wrote.
+    pub const NEEDS_DISK: u32 = 1 << 28;
     /// Leaves it to the next command to use CLIENT CACHING up.
     pub const KEEPS_CACHING: u32 = 1 << 27;
     /// The promise that no connection-only handling exists: runs at once when no gate bit it keeps is in force.
@@ -421,7 +423,10 @@ impl Spec {
             | gate::TRACKING
             | gate::MONITORED
             | gate::BUSY;
-        always | pause_write
+        let loading = if self.flags & flag::LOADING == 0 { gate::LOADING } else { 0 };
+        let writes = flag::WRITE | flag::NEEDS_DISK;
+        let disk_trouble = if self.flags & writes != 0 { gate::DISK_TROUBLE } else { 0 };
+        always | pause_write | loading | disk_trouble
     }
 
     /// Whether `count` arguments (the name included) are acceptable.

@@ -238,19 +238,19 @@ Snapshots {
     /// Pairs of seconds and changes: a snapshot is taken when both have passed; empty, the default while there are no snapshots, takes none.
     SAVE = row("save", "", Kind::Save).later();
     /// Name of the snapshot file inside `dir`.
-    DBFILENAME = text("dbfilename", "dump.rdb").with(flags::PROTECTED).settle(settle::dbfilename).later();
+    DBFILENAME = text("dbfilename", "dump.rdb").with(flags::PROTECTED).settle(settle::dbfilename);
     /// Compress long strings in snapshots.
     RDBCOMPRESSION = switch("rdbcompression", "yes");
     /// End snapshots with a checksum and verify it on loading.
-    RDBCHECKSUM = switch("rdbchecksum", "yes").immutable().later();
+    RDBCHECKSUM = switch("rdbchecksum", "yes").immutable();
     /// Check the inner structure of values that are loaded or restored; this server always does.
     SANITIZE_DUMP_PAYLOAD = choice("sanitize-dump-payload", "no", SANITIZES).inert();
     /// Refuse writes after a snapshot in the background has failed.
-    STOP_WRITES_ON_BGSAVE_ERROR = switch("stop-writes-on-bgsave-error", "yes").later();
+    STOP_WRITES_ON_BGSAVE_ERROR = switch("stop-writes-on-bgsave-error", "yes");
     /// Delete snapshot files that only served replication, when nothing else persists.
     RDB_DEL_SYNC_FILES = switch("rdb-del-sync-files", "no").later();
     /// Flush a snapshot to disk piece by piece while it is written.
-    RDB_SAVE_INCREMENTAL_FSYNC = switch("rdb-save-incremental-fsync", "yes").later();
+    RDB_SAVE_INCREMENTAL_FSYNC = switch("rdb-save-incremental-fsync", "yes");
 }
 AppendOnly {
     /// Log every write to the append-only file.

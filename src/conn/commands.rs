@@ -28,7 +28,7 @@ pub const COMMANDS: &[Spec] = &[
     Spec::conn("ping", "[message]", ping)
         .doc(C, "1.0.0", "Answers PONG, or returns its argument.")
         .without(flag::LOADING | flag::STALE)
-        .with(flag::FAST | flag::SUBSCRIBERS)
+        .with(flag::FAST | flag::SUBSCRIBERS | flag::NEEDS_DISK)
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"]),
     Spec::conn("quit", "", quit)
         .doc(C, "1.0.0", "Closes the connection once its replies are sent.")

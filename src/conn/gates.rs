@@ -11,10 +11,7 @@ use crate::wire::Error;
 
 /// Whether the command must wait for CLIENT PAUSE to end. An elapsed pause is cleared on the way.
 pub fn is_paused(row: RowRef, client: &Client, host: &Host, now: Now) -> bool {
-    let flags = match row.spec.route {
-        Route::Transaction => client.multi.as_ref().map_or(0, |multi| multi.flags),
-        _ => row.spec.flags,
-    };
+    let flags = flags_of(row, client);
     let bits = host.gates.load(Ordering::Relaxed);
     let paused = bits & gate::PAUSE_ALL != 0
         || bits & gate::PAUSE_WRITE != 0 && flags & (flag::WRITE | flag::MAY_REPLICATE) != 0;
@@ -44,6 +41,33 @@ pub fn allowed(row: RowRef, host: &Host, caller: &Caller) -> Result<(), Error> {
              you can run it from a local connection, otherwise you need to set this option \
              in the configuration file, and then restart the server.",
         )),
+    }
+}
+
+/// Whether a command may run as far as the data is concerned: not while it is being loaded; not if it writes what cannot
+/// be kept.
+///
+/// # Errors
+/// The refusal, when it may not.
+pub fn data_allows(row: RowRef, client: &Client, host: &Host) -> Result<(), Error> {
+    let bits = host.gates.load(Ordering::Relaxed);
+    if bits & gate::LOADING != 0 && row.spec.flags & flag::LOADING == 0 {
+        return Err(Error::line("LOADING Redis is loading the dataset in memory".into()));
+    }
+    if bits & gate::DISK_TROUBLE != 0
+        && flags_of(row, client) & (flag::WRITE | flag::NEEDS_DISK) != 0
+        && let Some(trouble) = host.persistence.refusal(&host.settings())
+    {
+        return Err(Error::line(trouble.text()));
+    }
+    Ok(())
+}
+
+/// The flags of a command; of EXEC those of all that is queued.
+fn flags_of(row: RowRef, client: &Client) -> u32 {
+    match row.spec.route {
+        Route::Transaction => client.multi.as_ref().map_or(0, |multi| multi.flags),
+        _ => row.spec.flags,
     }
 }
 

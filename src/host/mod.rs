@@ -15,6 +15,7 @@ pub mod journal;
 mod latency;
 mod lazy;
 pub mod mail;
+mod persistence;
 pub mod queued;
 pub mod rewrites;
 pub mod running;
@@ -35,6 +36,7 @@ pub use gauges::{Allocated, Gauges, Memory, Rates, ratio};
 pub use histogram::{Durations, Histogram};
 pub use latency::{LatencyEvents, Sample, Series};
 pub use lazy::LazyFree;
+pub use persistence::{DiskTrouble, Loading, Persistence, error_text};
 
 use hub::Hub;
 
@@ -97,6 +99,8 @@ pub struct Host {
     pub latency: LatencyEvents,
     /// Connections that watch every command. A gate bit is up while there are some; it changes under this lock.
     pub monitors: Mutex<Vec<Address>>,
+    /// Snapshots, loading, trouble with the disk.
+    pub persistence: Persistence,
     /// The append-only log, as far as shards write to it.
     pub journal: journal::Journal,
     /// Rewriting it.
@@ -154,6 +158,7 @@ impl Host {
             monitors: Mutex::default(),
             journal,
             rewrites: Mutex::default(),
+            persistence: Persistence::new(clock::wall_us() / 1_000_000),
             cycle_clock: CycleClock::start(),
         }
     }

@@ -10,6 +10,7 @@ pub mod file;
 pub mod legacy;
 pub mod payload;
 pub mod reader;
+pub mod skip;
 pub mod types;
 pub mod value;
 pub mod writer;

@@ -194,6 +194,24 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// Passes over a string.
+    pub fn skip_string(&mut self) -> Result<(), Corrupt> {
+        let start = self.position;
+        let bytes = match self.prefix()? {
+            Prefix::Length(length) => length,
+            Prefix::Form(form @ 0..=2) => 1 << form,
+            Prefix::Form(3) => {
+                let packed = self.length()?;
+                self.length()?;
+                packed
+            }
+            Prefix::Form(_) => {
+                return Err(Corrupt { position: start, reason: "a string of an unknown form" });
+            }
+        };
+        self.claimed(bytes).map(|_| ())
+    }
+
     /// As many bytes as the input says.
     fn claimed(&mut self, length: u64) -> Result<&'a [u8], Corrupt> {
         self.bytes(usize::try_from(length).map_err(|_| self.refuse(SHORT))?)

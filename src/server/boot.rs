@@ -15,6 +15,8 @@ use crate::config::{P, Settings, VERSION, refused_yet};
 use crate::conn::{memory, serve};
 use crate::ds::raw::arena;
 use crate::host::{Facts, Host, gate};
+use crate::persist::load::{self, Start};
+use crate::rt::disk::File;
 use crate::rt::log::{self, Level, line};
 use crate::rt::{self, Driver, Sleeper};
 use crate::shard::Shared;
@@ -33,6 +35,8 @@ const TICK_MS: u64 = 100;
 const DRAIN_MS: u64 = 500;
 /// Freed slots taken back from other threads in one go.
 const SLOTS_STEP: usize = 2_000;
+/// The file in the data directory that the server holds a lock on.
+const LOCK_FILE: &str = "perigee.lock";
 /// Stack of a shard's thread.
 const STACK_BYTES: usize = 2 << 20;
 
@@ -67,29 +71,30 @@ pub fn run(mut settings: Settings, config_file: Option<PathBuf>) -> Result<(), S
     }));
     // Before any thread is bound to a core: helpers inherit what their maker may use.
     host.lazy_free.start();
+    let _lock = lock_folder(&host.settings())?;
+    let is_logged = host.settings().bool(P::APPENDONLY);
+    // With a log, that is the data.
+    let start = if is_logged { Start::Empty } else { load::at_start(&host)? };
     let (shared, seats) = build(host)?;
     stop_on_signals(&shared)?;
     tell_trouble(&shared);
-    if shared.host.settings().bool(P::APPENDONLY) {
-        shared.host.gates.fetch_or(gate::LOADING, Ordering::Relaxed);
+    if is_logged {
+        load::begin(&shared.host, 0);
     }
     let next = Arc::new(AtomicUsize::new(0));
-    let (ready, is_ready) = flume::bounded(1);
     let mut threads = Vec::new();
     for (id, (controls, pillow)) in seats.into_iter().enumerate() {
         let shared = shared.clone();
         let thread = std::thread::Builder::new().name(format!("shard-{id}")).stack_size(STACK_BYTES);
-        let ready = (id == 0).then(|| ready.clone());
-        let shard = move || run_shard(id, shared, controls, pillow, driver, ready);
+        let shard = move || run_shard(id, shared, controls, pillow, driver);
         threads.push(thread.spawn(shard).map_err(|e| format!("Can't start a shard's thread: {e}"))?);
     }
-    drop(ready);
-    // An error: it was told to end meanwhile.
-    let _ = is_ready.recv();
     for listener in listeners {
         listen::accept(listener, shared.clone(), next.clone()).map_err(|e| e.to_string())?;
     }
-    line(Level::Notice, "Ready to accept connections tcp");
+    if !is_logged {
+        load_data(start, &shared)?;
+    }
     for thread in threads {
         if thread.join().is_err() {
             // A server without one of its shards would answer wrongly.
@@ -101,6 +106,45 @@ pub fn run(mut settings: Settings, config_file: Option<PathBuf>) -> Result<(), S
         shared.host.journal.finish();
     }
     line(Level::Warning, "Perigee is now ready to exit, bye bye...");
+    Ok(())
+}
+
+/// Takes the data directory for this process, where it keeps data there.
+fn lock_folder(settings: &Settings) -> Result<Option<File>, String> {
+    if settings.save_rules().is_empty() && !settings.bool(P::APPENDONLY) {
+        return Ok(None);
+    }
+    let dir = settings.path(P::DIR).display();
+    let cannot = |error: std::io::Error| format!("Can't lock the data directory {dir}: {error}");
+    let file = File::append(LOCK_FILE.as_ref()).map_err(cannot)?;
+    match file.try_lock().map_err(cannot)? {
+        true => Ok(Some(file)),
+        false => {
+            Err(format!("Another server uses the data directory {dir}: its lock, {LOCK_FILE}, is taken."))
+        }
+    }
+}
+
+/// Tells that clients are served.
+pub(super) fn tell_ready() {
+    line(Level::Notice, "Ready to accept connections tcp");
+}
+
+/// Loads what the server begins with, on a thread of its own, while clients are told to wait.
+fn load_data(start: Start, shared: &Arc<Shared>) -> Result<(), String> {
+    if let Start::Empty = start {
+        tell_ready();
+        return Ok(());
+    }
+    let shared = shared.clone();
+    let load = move || {
+        if !load::load_start(start, &shared) {
+            std::process::exit(1);
+        }
+        tell_ready();
+    };
+    let thread = std::thread::Builder::new().name("loader".into()).spawn(load);
+    thread.map_err(|e| format!("Can't start the loading thread: {e}"))?;
     Ok(())
 }
 
@@ -209,9 +253,10 @@ fn tell_trouble(shared: &Arc<Shared>) {
     let host = Arc::downgrade(&shared.host);
     shared.host.journal.on_trouble(Box::new(move |errno| {
         let Some(host) = host.upgrade() else { return };
-        match errno {
-            0 => host.gates.fetch_and(!gate::DISK_TROUBLE, Ordering::Relaxed),
-            _ => host.gates.fetch_or(gate::DISK_TROUBLE, Ordering::Relaxed),
+        host.persistence.log_errno.store(errno, Ordering::Relaxed);
+        match host.persistence.is_troubled() {
+            false => host.gates.fetch_and(!gate::DISK_TROUBLE, Ordering::Relaxed),
+            true => host.gates.fetch_or(gate::DISK_TROUBLE, Ordering::Relaxed),
         };
     }));
 }
@@ -238,7 +283,6 @@ fn run_shard(
     controls: flume::Receiver<Control>,
     pillow: UnixStream,
     driver: Driver,
-    ready: Option<flume::Sender<()>>,
 ) {
     let local = Rc::new(Local::new(id, shared, controls));
     let main = async {
@@ -247,8 +291,8 @@ fn run_shard(
             Err(error) => panic!("shard {id} cannot listen to its bell: {error}"),
         };
         rt::spawn(chores(local.clone()));
-        if let Some(ready) = ready {
-            rt::spawn(replay::attend(local.clone(), ready));
+        if id == 0 {
+            rt::spawn(replay::attend(local.clone()));
         }
         pump(&local, pillow).await;
         drain(&local).await;

@@ -3,7 +3,8 @@
 //!
 //! Must stay true: a file that is damaged in the middle, or is no log, refuses the start; only the end of the last file
 //! that has anything may be cut off, and only if the settings allow it.
-use std::io::Read;
+use super::boot;
+use std::io::{Chain, Cursor, Read};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,12 +14,13 @@ use crate::cmd::cx::Client;
 use crate::cmd::table::table;
 use crate::config::P;
 use crate::conn::session::{Session, Turn};
-use crate::host::journal::words;
-use crate::host::{ClientInfo, Counters, gate};
+use crate::host::{ClientInfo, Counters, error_text};
 use crate::persist::aof::Aof;
 use crate::persist::aof::files::{Place, Refused, shown};
 use crate::persist::aof::manifest::Manifest;
 use crate::persist::aof::reader::{Fault, Reader};
+use crate::persist::insert::How;
+use crate::persist::load::{self, Dealer};
 use crate::rt;
 use crate::rt::disk::File;
 use crate::rt::log::{Level, line};
@@ -41,14 +43,14 @@ struct Loaded {
 /// Milliseconds between two looks at what is due.
 const TICK_MS: u64 = 100;
 
-/// Loads the log if it is on, then sees to its files until the server ends. Runs on the first shard. `is_ready` is told
-/// when clients may be served.
-pub async fn attend(local: Rc<Local>, is_ready: flume::Sender<()>) {
+/// Loads the log if it is on, then sees to its files until the server ends. Runs on the first shard.
+pub async fn attend(local: Rc<Local>) {
     let Ok(aof) = begin(&local).await else { std::process::exit(1) };
     let host = &local.shared.host;
-    host.gates.fetch_and(!gate::LOADING, Ordering::Relaxed);
-    // Whoever waits for it may have given up.
-    let _ = is_ready.send(());
+    if host.journal.is_on() {
+        load::end(host);
+        boot::tell_ready();
+    }
     while !host.stopping.load(Ordering::Relaxed) {
         rt::sleep_ms(TICK_MS).await;
         aof.tend(&local).await;
@@ -124,13 +126,15 @@ async fn load(local: &Rc<Local>, place: &Place, manifest: &Manifest) -> Result<L
     let sizes = place.sizes(manifest)?;
     let last = sizes.iter().rposition(|bytes| *bytes > 0);
     let host = &local.shared.host;
+    load::begin(host, sizes.iter().sum());
     let errors_before = error_replies(local);
     for (index, (entry, bytes)) in manifest.to_load().zip(&sizes).enumerate() {
         if *bytes == 0 {
             continue;
         }
         let start = clock::instant();
-        load_file(local, place, &entry.name, last == Some(index)).await?;
+        let before = sizes[..index].iter().sum();
+        load_file(local, place, &entry.name, (last == Some(index), before)).await?;
         let kind = if index == 0 && manifest.base.is_some() { "base" } else { "incr" };
         let (name, seconds) = (shown(&entry.name), start.elapsed().as_secs_f64());
         line(Level::Notice, &format!("DB loaded from {kind} file {name}: {seconds:.3} seconds"));
@@ -156,24 +160,93 @@ fn error_replies(local: &Local) -> u64 {
     local.shared.host.counters.iter().map(counts).sum()
 }
 
-async fn load_file(local: &Rc<Local>, place: &Place, name: &[u8], is_last: bool) -> Result<(), Refused> {
+/// What is left of a file behind a snapshot that it began with.
+type Rest = Chain<Cursor<Vec<u8>>, File>;
+
+/// Loads the snapshot that a file begins with. Returns the rest of it, and where that begins.
+async fn load_snapshot(
+    local: &Local,
+    place: &Place,
+    name: &[u8],
+    file: File,
+    before: u64,
+) -> Result<(Rest, u64), Refused> {
+    let is_old = name == place.stem();
+    line(
+        Level::Notice,
+        match is_old {
+            true => "Reading RDB preamble from AOF file...",
+            false => "Reading RDB base file on AOF loading...",
+        },
+    );
+    let shared = local.shared.clone();
+    let (sender, receiver) = flume::bounded(1);
+    // The threads of shards put in what another one reads.
+    let read = move || {
+        // In the log, keys whose time has come are deleted by records.
+        let how = How { drops_expired: false, ..How::of(&shared.host.settings()) };
+        let mut dealer = Dealer::new(shared.clone(), how.clone());
+        let total_bytes = file.len().unwrap_or(0);
+        // Who waits for it may have ended.
+        let _ = sender.send(load::read(file, (total_bytes, before), &shared.host, &how, &mut dealer));
+    };
+    let thread = std::thread::Builder::new().name("loader".into()).spawn(read);
+    let loaded = loop {
+        if thread.is_err() {
+            break None;
+        }
+        match receiver.try_recv() {
+            Ok(loaded) => break Some(loaded),
+            Err(flume::TryRecvError::Empty) => rt::sleep_ms(1).await,
+            Err(flume::TryRecvError::Disconnected) => break None,
+        }
+    };
+    match loaded {
+        Some(Ok(loaded)) => {
+            if is_old {
+                line(Level::Notice, "Reading the remaining AOF tail...");
+            }
+            Ok((Cursor::new(loaded.rest).chain(loaded.input), loaded.bytes))
+        }
+        other => {
+            if let Some(Err(refusal)) = &other {
+                load::log_refusal(&place.path(name), refusal);
+            }
+            let what = if is_old { "RDB preamble of the AOF file" } else { "RDB base file" };
+            warn(&format!("Error reading the {what} {}, AOF loading aborted", shown(name)));
+            Err(Refused)
+        }
+    }
+}
+
+async fn load_file(
+    local: &Rc<Local>,
+    place: &Place,
+    name: &[u8],
+    (is_last, before): (bool, u64),
+) -> Result<(), Refused> {
     let path = place.path(name);
     let mut file = File::open(&path).map_err(|error| {
-        let (name, error) = (shown(name), words(&error));
+        let (name, error) = (shown(name), error_text(&error));
         warn(&format!("Fatal error: can't open the append log file {name} for reading: {error}"));
         Refused
     })?;
     let mut magic = [0; 6];
     let read = file.read(&mut magic).and_then(|bytes| file.seek(0).map(|()| bytes));
     let read = read.map_err(|error| {
-        warn(&format!("Unrecoverable error reading the append only file {}: {}", shown(name), words(&error)));
+        warn(&format!(
+            "Unrecoverable error reading the append only file {}: {}",
+            shown(name),
+            error_text(&error)
+        ));
         Refused
     })?;
-    if MAGICS.iter().any(|known| magic[..read].starts_with(known)) {
-        warn(&format!("Error reading the RDB base file {}, AOF loading aborted", shown(name)));
-        return Err(Refused);
-    }
-    let mut reader = Reader::new(file, 0, |name| table().find(name).is_some());
+    let (input, start) = match MAGICS.iter().any(|known| magic[..read].starts_with(known)) {
+        true => load_snapshot(local, place, name, file, before).await?,
+        false => (Cursor::new(Vec::new()).chain(file), 0),
+    };
+    let loading = &local.shared.host.persistence.loading;
+    let mut reader = Reader::new(input, start, |name| table().find(name).is_some());
     let mut player = Player::new(local);
     let outcome = loop {
         match reader.next() {
@@ -183,6 +256,7 @@ async fn load_file(local: &Rc<Local>, place: &Place, name: &[u8], is_last: bool)
                 if !player.play(commands).await {
                     break Err(Fault::Format(reader.position()));
                 }
+                loading.loaded_bytes.store(before + reader.position(), Ordering::Relaxed);
             }
         }
         rt::yield_now().await;
@@ -210,7 +284,7 @@ fn excuse(local: &Local, place: &Place, name: &[u8], is_last: bool, fault: Fault
             return Err(Refused);
         }
         Fault::Read(error) => {
-            let error = words(&error);
+            let error = error_text(&error);
             warn(&format!("Unrecoverable error reading the append only file {text}: {error}"));
             return Err(Refused);
         }
@@ -231,7 +305,7 @@ fn excuse(local: &Local, place: &Place, name: &[u8], is_last: bool, fault: Fault
                 return Ok(());
             }
             Err(error) => {
-                let error = words(&error);
+                let error = error_text(&error);
                 warn(&format!("Error truncating the AOF file {text}: {error}"));
             }
         }

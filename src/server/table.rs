@@ -25,6 +25,7 @@ pub fn families() -> Vec<&'static [Spec]> {
         persist::aof::commands::COMMANDS,
         conn::commands::COMMANDS,
         conn::client_commands::COMMANDS,
+        persist::commands::COMMANDS,
         obs::command::COMMANDS,
         obs::info::COMMANDS,
         obs::latency::COMMANDS,

@@ -245,6 +245,28 @@ impl Store {
         self.settle(db, key, Effect::Made);
     }
 
+    /// Puts a block in that comes from a file, under its own key, which is `key`; nobody hears of it, and it counts as no
+    /// change. `false`: there is such a key, and it stays.
+    pub fn load(&mut self, db: u32, key: Key<'_>, block: Block) -> bool {
+        debug_assert_eq!(block.view().key(), key.bytes);
+        let base = self.db_mut(db);
+        if base.table.get(key.hash, key.bytes).is_some() {
+            return false;
+        }
+        base.note(Dated::default(), Dated::of(block.view()));
+        base.table.insert(key.hash, block);
+        true
+    }
+
+    /// Makes room in a database without keys for so many of them.
+    pub fn make_room(&mut self, db: u32, keys: usize) {
+        let walks = self.walks;
+        // A table that was laid out counts as walked by no walk.
+        if walks == 0 && keys > 0 && self.key_count(db) == 0 {
+            self.dbs[db as usize] = Some(Box::new(Db { table: Dash::with_capacity(keys), ..Db::default() }));
+        }
+    }
+
     /// Hands the live key out for a change, `None` when there is none (one whose time has come is deleted on the
     /// way), and does what `change` says. One lookup, unless the key has to be made.
     ///

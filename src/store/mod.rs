@@ -226,6 +226,13 @@ impl Store {
         }
     }
 
+    /// Empties all databases.
+    pub fn flush_all(&mut self) {
+        for index in 0..self.databases() as u32 {
+            self.flush_db(index);
+        }
+    }
+
     /// Frees a key that is out of its table; a large one in the background.
     #[inline]
     fn discard(&self, block: Block) {

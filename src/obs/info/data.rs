@@ -1,8 +1,10 @@
 //! Sections about the data: memory, persistence, keyspace.
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::Text;
 use crate::cmd::cx::ReadCx;
 use crate::config::P;
-use crate::host::{Allocated, ratio};
+use crate::host::{Allocated, Loading, ratio};
 use crate::rt::sys;
 use crate::script;
 use crate::store::{KeyCounts, count_keys};
@@ -85,22 +87,27 @@ pub(super) fn memory(cx: &ReadCx<'_>, text: &mut Text) {
 }
 
 pub(super) fn persistence(cx: &ReadCx<'_>, text: &mut Text) {
+    let (state, loading) = (&cx.host.persistence, &cx.host.persistence.loading);
+    let (is_loading, now_s) = (loading.since_s.load(Relaxed) > 0, cx.now.ms / 1000);
     text.section("Persistence");
-    text.zeros(&["loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"]);
-    text.field("current_fork_perc", "0.00");
-    text.zeros(&["current_save_keys_processed", "current_save_keys_total"]);
-    text.field("rdb_changes_since_last_save", cx.host.sum(|c| &c.dirty));
-    text.field("rdb_bgsave_in_progress", 0);
-    text.field("rdb_last_save_time", cx.host.started_us / 1_000_000);
-    text.field("rdb_last_bgsave_status", "ok");
-    text.field("rdb_last_bgsave_time_sec", -1);
-    text.field("rdb_current_bgsave_time_sec", -1);
-    text.zeros(&[
-        "rdb_saves",
-        "rdb_last_cow_size",
-        "rdb_last_load_keys_expired",
-        "rdb_last_load_keys_loaded",
-    ]);
+    text.field("loading", u8::from(is_loading));
+    text.zeros(&["async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"]);
+    let (done, total) = (state.keys_done.load(Relaxed), state.keys_total.load(Relaxed));
+    text.field("current_fork_perc", format_args!("{:.2}", 100.0 * ratio(done, total)));
+    text.field("current_save_keys_processed", done);
+    text.field("current_save_keys_total", total);
+    text.field("rdb_changes_since_last_save", state.unsaved(cx.host.sum(|c| &c.dirty)));
+    let began_s = state.save_began_s.load(Relaxed);
+    text.field("rdb_bgsave_in_progress", u8::from(began_s >= 0));
+    text.field("rdb_last_save_time", state.saved_s.load(Relaxed));
+    text.field("rdb_last_bgsave_status", if state.save_failed.load(Relaxed) { "err" } else { "ok" });
+    text.field("rdb_last_bgsave_time_sec", state.save_took_s.load(Relaxed));
+    let current_s = if began_s >= 0 { (now_s as i64 - began_s).max(0) } else { -1 };
+    text.field("rdb_current_bgsave_time_sec", current_s);
+    text.field("rdb_saves", state.saves.load(Relaxed));
+    text.zeros(&["rdb_last_cow_size"]);
+    text.field("rdb_last_load_keys_expired", loading.expired.load(Relaxed));
+    text.field("rdb_last_load_keys_loaded", loading.keys.load(Relaxed));
     let status = cx.host.journal.status();
     let settings = cx.host.settings();
     let ok = |is_ok: bool| if is_ok { "ok" } else { "err" };
@@ -127,6 +134,19 @@ pub(super) fn persistence(cx: &ReadCx<'_>, text: &mut Text) {
         text.field("aof_pending_bio_fsync", status.flushes_under_way);
         text.field("aof_delayed_fsync", status.delayed);
     }
+    if is_loading {
+        self::loading(loading, now_s, text);
+    }
+}
+
+fn loading(loading: &Loading, now_s: u64, text: &mut Text) {
+    let (percent, left_s) = loading.progress(now_s);
+    text.field("loading_start_time", loading.since_s.load(Relaxed));
+    text.field("loading_total_bytes", loading.total_bytes.load(Relaxed));
+    text.field("loading_rdb_used_mem", loading.used_memory.load(Relaxed));
+    text.field("loading_loaded_bytes", loading.loaded_bytes.load(Relaxed));
+    text.field("loading_loaded_perc", format_args!("{percent:.2}"));
+    text.field("loading_eta_seconds", left_s);
 }
 
 pub(super) fn keyspace(cx: &ReadCx<'_>, text: &mut Text) {

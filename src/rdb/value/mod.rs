@@ -22,6 +22,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use blob::EMPTY;
 use steps::Steps;
 
 use super::reader::Text;
