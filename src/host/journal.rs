@@ -16,9 +16,10 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Condvar, Mutex};
 
+use super::error_text;
 use crate::config::{P, Settings};
 use append::State;
-pub use disk::{LogFile, words};
+pub use disk::LogFile;
 use flush::{Errand, Helper, Syncs};
 
 /// Records that one shard, or one command over several shards, has noted: commands in the protocol's encoding. The first
@@ -187,8 +188,8 @@ impl Journal {
 
     /// Why the log cannot be written, in the system's words; `None`: it can.
     pub fn trouble(&self) -> Option<String> {
-        let written = self.core.state.lock().error().map(words);
-        written.or_else(|| self.core.syncs.lock().error().map(words))
+        let written = self.core.state.lock().error().map(error_text);
+        written.or_else(|| self.core.syncs.lock().error().map(error_text))
     }
 
     /// Removes a file on the thread of the journal.

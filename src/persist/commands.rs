@@ -65,6 +65,7 @@ pub fn plan(settings: &Settings) -> Plan {
     Plan {
         target: settings.path(P::DBFILENAME).to_path_buf(),
         temporary: PathBuf::from(format!("temp-{}.rdb", std::process::id())),
+        is_snapshot: true,
         has_checksum: settings.bool(P::RDBCHECKSUM),
         syncs_often: settings.bool(P::RDB_SAVE_INCREMENTAL_FSYNC),
     }

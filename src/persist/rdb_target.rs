@@ -28,6 +28,8 @@ pub struct Plan {
     pub target: PathBuf,
     /// The file that is written meanwhile, in the same folder.
     pub temporary: PathBuf,
+    /// It is in the snapshot format, which has an end.
+    pub is_snapshot: bool,
     /// A checksum stands behind the end.
     pub has_checksum: bool,
     /// Flushed to the disk piece by piece.
@@ -225,13 +227,17 @@ impl Sink<'_> {
 
     /// Writes the end, and puts the file in its place.
     fn end(&self, mut output: Output) -> io::Result<u64> {
-        self.append(&[op::END], &mut output)?;
-        // 0 stands for no checksum.
-        output.file.write_all(&output.sum.to_le_bytes())?;
+        if self.plan.is_snapshot {
+            self.append(&[op::END], &mut output)?;
+            // 0 stands for no checksum.
+            let sum = output.sum.to_le_bytes();
+            output.file.write_all(&sum)?;
+            output.bytes += sum.len() as u64;
+        }
         output.file.sync()?;
         disk::rename(&self.plan.temporary, &self.plan.target)?;
         disk::sync_folder(self.plan.target.parent().unwrap_or(Path::new("")))?;
-        Ok(output.bytes + 8)
+        Ok(output.bytes)
     }
 }
 
@@ -249,7 +255,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("perigee-target-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (target, temporary) = (folder.join("target"), folder.join("temporary"));
-        Plan { target, temporary, has_checksum: true, syncs_often: true }
+        Plan { target, temporary, is_snapshot: true, has_checksum: true, syncs_often: true }
     }
 
     fn start(plan: &Plan) -> (Target, flume::Receiver<Ended>) {

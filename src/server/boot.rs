@@ -74,7 +74,9 @@ pub fn run(mut settings: Settings, config_file: Option<PathBuf>) -> Result<(), S
     // Before any thread is bound to a core: helpers inherit what their maker may use.
     host.lazy_free.start();
     let _lock = lock_folder(&host.settings())?;
-    let start = load::at_start(&host)?;
+    let is_logged = host.settings().bool(P::APPENDONLY);
+    // With a log, that is the data.
+    let start = if is_logged { Start::Empty } else { load::at_start(&host)? };
     let (shared, seats) = build(host)?;
     stop_on_signals(&shared)?;
     tell_trouble(&shared);

@@ -3,7 +3,7 @@
 //!
 //! Must stay true: a file that is damaged in the middle, or is no log, refuses the start; only the end of the last file
 //! that has anything may be cut off, and only if the settings allow it.
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,8 +13,7 @@ use crate::cmd::cx::Client;
 use crate::cmd::table::table;
 use crate::config::P;
 use crate::conn::session::{Session, Turn};
-use crate::host::journal::words;
-use crate::host::{ClientInfo, Counters};
+use crate::host::{ClientInfo, Counters, error_text};
 use crate::persist::aof::Aof;
 use crate::persist::aof::files::{Place, Refused, shown};
 use crate::persist::aof::manifest::Manifest;
@@ -178,29 +177,40 @@ async fn load_file(
     let host = &local.shared.host;
     let path = place.path(name);
     let mut file = File::open(&path).map_err(|error| {
-        let (name, error) = (shown(name), words(&error));
+        let (name, error) = (shown(name), error_text(&error));
         warn(&format!("Fatal error: can't open the append log file {name} for reading: {error}"));
         Refused
     })?;
     let mut magic = [0; 6];
     let read = file.read(&mut magic).and_then(|bytes| file.seek(0).map(|()| bytes));
     let read = read.map_err(|error| {
-        warn(&format!("Unrecoverable error reading the append only file {}: {}", shown(name), words(&error)));
+        warn(&format!(
+            "Unrecoverable error reading the append only file {}: {}",
+            shown(name),
+            error_text(&error)
+        ));
         Refused
     })?;
     let (mut rest, mut position) = (Vec::new(), 0);
     if MAGICS.iter().any(|known| magic[..read].starts_with(known)) {
+        let is_old = name == place.stem();
+        let text = if is_old { "Reading RDB preamble from AOF file..." } else { "Reading RDB base file on AOF loading..." };
+        line(Level::Notice, text);
         // What the log deletes later must not be missing then.
         let how = How { expired_before_ms: 0, ..How::of(&host.settings()) };
         let loaded = load::read_beside(&local.shared, file, (bytes, offset), how).await;
         let loaded = loaded.map_err(|refusal| {
             load::log_refusal(&path, &refusal);
-            warn(&format!("Error reading the RDB base file {}, AOF loading aborted", shown(name)));
+            let what = if is_old { "RDB preamble of the AOF file" } else { "RDB base file" };
+            warn(&format!("Error reading the {what} {}, AOF loading aborted", shown(name)));
             Refused
         })?;
+        if is_old {
+            line(Level::Notice, "Reading the remaining AOF tail...");
+        }
         (file, rest, position) = (loaded.input, loaded.rest, loaded.bytes);
     }
-    let source = std::io::Cursor::new(rest).chain(file);
+    let source = Cursor::new(rest).chain(file);
     let mut reader = Reader::new(source, position, |name| table().find(name).is_some());
     let mut player = Player::new(local);
     let outcome = loop {
@@ -239,7 +249,7 @@ fn excuse(local: &Local, place: &Place, name: &[u8], is_last: bool, fault: Fault
             return Err(Refused);
         }
         Fault::Read(error) => {
-            let error = words(&error);
+            let error = error_text(&error);
             warn(&format!("Unrecoverable error reading the append only file {text}: {error}"));
             return Err(Refused);
         }
@@ -260,7 +270,7 @@ fn excuse(local: &Local, place: &Place, name: &[u8], is_last: bool, fault: Fault
                 return Ok(());
             }
             Err(error) => {
-                let error = words(&error);
+                let error = error_text(&error);
                 warn(&format!("Error truncating the AOF file {text}: {error}"));
             }
         }

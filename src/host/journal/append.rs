@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
-use super::disk::{LogFile, joined, words};
+use super::disk::{LogFile, joined};
 use super::{Core, Piece, Policy, Status};
 use crate::base::clock;
+use crate::host::error_text;
 use crate::rt::log::{Level, line};
 
 /// Seconds between two lines about writes that fail.
@@ -215,7 +216,7 @@ impl Core {
         };
         let mut kept = bytes;
         if done == 0 {
-            log(format!("Error writing to the AOF file: {}", words(&error)));
+            log(format!("Error writing to the AOF file: {}", error_text(&error)));
         } else {
             log(format!(
                 "Short write while writing to the AOF file: (nwritten={done}, expected={})",
@@ -225,7 +226,7 @@ impl Core {
                 log(format!(
                     "Could not remove short write from the append-only file.  Redis may refuse to load the AOF the \
                      next time it starts.  ftruncate: {}",
-                    words(&error)
+                    error_text(&error)
                 ));
                 kept.drain(..done as usize);
                 state.wrote(done);

@@ -88,9 +88,3 @@ impl LogFile {
 pub(super) fn joined(parts: &[IoSlice<'_>]) -> Vec<u8> {
     parts.iter().flat_map(|part| part.iter().copied()).collect()
 }
-
-/// An error in the system's words, without its number.
-pub fn words(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_string()
-}

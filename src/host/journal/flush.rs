@@ -8,9 +8,9 @@ use std::thread;
 use std::time::Duration;
 
 use super::append::{Unsynced, errno, fatal};
-use super::disk::words;
 use super::{Core, Policy};
 use crate::base::clock;
+use crate::host::error_text;
 use crate::rt::disk;
 use crate::rt::log::{Level, line};
 
@@ -121,10 +121,10 @@ impl Core {
         if self.policy() == Policy::Always {
             fatal(&format!(
                 "Can't persist AOF for fsync error when the AOF fsync policy is 'always': {}. Exiting...",
-                words(&error)
+                error_text(&error)
             ));
         }
-        line(Level::Warning, &format!("Fail to fsync the AOF file: {}", words(&error)));
+        line(Level::Warning, &format!("Fail to fsync the AOF file: {}", error_text(&error)));
         self.state.lock().flush_failed(work.files);
         Err(error)
     }
@@ -170,6 +170,6 @@ pub(super) fn start_thread(core: &Arc<Core>) {
     let core = core.clone();
     let thread = thread::Builder::new().name("aof".into()).stack_size(256 * 1024);
     if let Err(error) = thread.spawn(move || core.help()) {
-        fatal(&format!("Fatal: Can't initialize Background Jobs. Error message: {}", words(&error)));
+        fatal(&format!("Fatal: Can't initialize Background Jobs. Error message: {}", error_text(&error)));
     }
 }

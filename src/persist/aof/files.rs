@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::{Manifest, Refusal};
 use crate::config::{P, Settings};
-use crate::host::journal::words;
+use crate::host::error_text;
 use crate::rt::disk::{self, File};
 use crate::rt::log::{Level, line};
 
@@ -80,7 +80,7 @@ impl Place {
             warn(&format!(
                 "Can't open or create append-only dir {}: {}",
                 self.folder.display(),
-                words(error)
+                error_text(error)
             ));
         })
     }
@@ -99,7 +99,7 @@ impl Place {
             warn(&format!(
                 "Fatal error: can't open the AOF manifest file {} for reading: {}",
                 path.display(),
-                words(&error)
+                error_text(&error)
             ));
             Refused
         })?;
@@ -116,7 +116,7 @@ impl Place {
         let early_path = self.path(&early);
         let told = |what: &str, name: &[u8]| {
             let text = format!("{what} {}", shown(name));
-            move |error: &io::Error| warn(&format!("{text}: {}", words(error)))
+            move |error: &io::Error| warn(&format!("{text}: {}", error_text(error)))
         };
         let mut file =
             File::create(&early_path).inspect_err(told("Can't open the AOF manifest file", &early))?;
@@ -184,7 +184,7 @@ impl Place {
         if let Err(error) = moved {
             warn(&format!(
                 "Error trying to move the old AOF file {name} into dir {folder}: {}",
-                words(&error)
+                error_text(&error)
             ));
             return Err(Refused);
         }
@@ -205,7 +205,7 @@ impl Place {
                 warn(&format!(
                     "Unable to obtain the AOF file {} length. stat: {}",
                     shown(name),
-                    words(&error)
+                    error_text(&error)
                 ));
                 Refused
             })

@@ -14,7 +14,8 @@ use super::manifest::Manifest;
 use crate::base::clock;
 use crate::config::P;
 use crate::host::Host;
-use crate::host::journal::{LogFile, words};
+use crate::host::error_text;
+use crate::host::journal::LogFile;
 use crate::host::rewrites::Stage;
 use crate::rt;
 use crate::rt::disk;
@@ -107,7 +108,7 @@ impl Aof {
             let early = self.place.path(&self.place.early_base());
             let written = write_base(local, &early, |_| {}).await;
             written.and_then(|()| disk::rename(&early, &self.place.path(&base))).map_err(|error| {
-                warn(&format!("Write error writing append only file on disk: {}", words(&error)));
+                warn(&format!("Write error writing append only file on disk: {}", error_text(&error)));
                 Refused
             })?;
             let text = format!("Creating AOF base file {} on server start", shown(&base));
@@ -119,7 +120,7 @@ impl Aof {
         };
         let opened = LogFile::append(&self.place.path(&name)).and_then(|file| Ok((file.bytes()?, file)));
         let (bytes, file) = opened.map_err(|error| {
-            warn(&format!("Can't open the append-only file {}: {}", shown(&name), words(&error)));
+            warn(&format!("Can't open the append-only file {}: {}", shown(&name), error_text(&error)));
             Refused
         })?;
         if manifest != *self.manifest.borrow() {
@@ -225,7 +226,7 @@ impl Aof {
             State::On => manifest.new_increment(self.place.stem()),
         };
         let file = LogFile::create(&self.place.path(&name)).inspect_err(|error| {
-            warn(&format!("Can't open the append-only file {}: {}", shown(&name), words(error)));
+            warn(&format!("Can't open the append-only file {}: {}", shown(&name), error_text(error)));
         })?;
         if self.state.get() == State::On {
             self.place.write_manifest(&manifest)?;
@@ -285,7 +286,7 @@ impl Aof {
             false => Err(io::Error::other("the log has records that cannot be written")),
         });
         outcome.inspect_err(|error| {
-            warn(&format!("Write error writing append only file on disk: {}", words(error)));
+            warn(&format!("Write error writing append only file on disk: {}", error_text(error)));
         })?;
         let text = format!("Successfully created the temporary AOF base file {}", early.display());
         line(Level::Notice, &text);
@@ -334,7 +335,7 @@ impl Aof {
             disk::rename(&place.path(from), &place.path(to)).inspect_err(|error| {
                 warn(&format!(
                     "Error trying to rename the temporary AOF {kind} file {shown_from} into {shown_to}: {}",
-                    words(error)
+                    error_text(error)
                 ));
             })?;
             let text =
