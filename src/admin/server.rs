@@ -3,7 +3,7 @@ use std::fmt::Write;
 
 use crate::base::clock;
 use crate::base::rng::Rng;
-use crate::cmd::cx::{ConnCx, Wish};
+use crate::cmd::cx::{ConnCx, Ending, Wish};
 use crate::cmd::spec::{Done, Group::Server as S, Spec, flag};
 use crate::config::{REDIS_VERSION, VERSION};
 use crate::wire::{Args, Error, Out};
@@ -68,44 +68,35 @@ fn lolwut(_: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     Ok(())
 }
 
-/// What SHUTDOWN asks for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Ending {
-    Stop,
-    SaveAndStop,
-    Abort,
-}
-
-fn ending(args: &mut Args<'_>) -> Result<Ending, Error> {
-    let (mut save, mut nosave, mut other, mut abort) = (false, false, false, false);
+/// What SHUTDOWN asks for; `None`: that an end under way is called off.
+fn ending(args: &mut Args<'_>) -> Result<Option<Ending>, Error> {
+    let (mut saves, mut is_forced, mut is_urgent, mut aborts) = (None, false, false, false);
     while !args.is_done() {
-        if args.keyword("SAVE") {
-            save = true;
-        } else if args.keyword("NOSAVE") {
-            nosave = true;
-        } else if args.keyword("NOW") || args.keyword("FORCE") {
-            other = true;
+        if saves != Some(false) && args.keyword("SAVE") {
+            saves = Some(true);
+        } else if saves != Some(true) && args.keyword("NOSAVE") {
+            saves = Some(false);
+        } else if args.keyword("NOW") {
+            is_urgent = true;
+        } else if args.keyword("FORCE") {
+            is_forced = true;
         } else if args.keyword("ABORT") {
-            abort = true;
+            aborts = true;
         } else {
             return Err(Error::Syntax);
         }
     }
-    match (abort, save, nosave) {
-        (true, false, false) if !other => Ok(Ending::Abort),
-        (true, ..) | (_, true, true) => Err(Error::Syntax),
-        (_, true, _) => Ok(Ending::SaveAndStop),
-        _ => Ok(Ending::Stop),
+    if aborts && (saves.is_some() || is_forced || is_urgent) {
+        return Err(Error::Syntax);
     }
+    // There are no replicas to wait for, so every end is urgent.
+    Ok((!aborts).then_some(Ending { saves, is_forced }))
 }
 
 fn shutdown(cx: &mut ConnCx<'_>, args: &mut Args<'_>, _: &mut Out) -> Done {
     match ending(args)? {
-        Ending::Stop => cx.client.wish = Wish::Shutdown,
-        Ending::SaveAndStop => {
-            return Err(Error::err("SHUTDOWN SAVE is not available in this version of Perigee"));
-        }
-        Ending::Abort => return Err(Error::err("No shutdown in progress.")),
+        Some(ending) => cx.client.wish = Wish::Shutdown(ending),
+        None => return Err(Error::err("No shutdown in progress.")),
     }
     Ok(())
 }
@@ -143,10 +134,11 @@ mod tests {
             }
             ending(&mut Args::new(line.as_bytes(), &spans, (0, KeyHash::from_bits(0)))).ok()
         };
-        assert_eq!(read(""), Some(Ending::Stop));
-        assert_eq!(read("nosave NOW force"), Some(Ending::Stop));
-        assert_eq!(read("save"), Some(Ending::SaveAndStop));
-        assert_eq!(read("abort"), Some(Ending::Abort));
+        let ends = |saves, is_forced| Some(Some(Ending { saves, is_forced }));
+        assert_eq!(read(""), ends(None, false));
+        assert_eq!(read("nosave NOW force"), ends(Some(false), true));
+        assert_eq!(read("save"), ends(Some(true), false));
+        assert_eq!(read("abort"), Some(None));
         for bad in ["save nosave", "abort now", "abort save", "x"] {
             assert_eq!(read(bad), None, "{bad}");
         }

@@ -551,6 +551,15 @@ pub enum ReplyMode {
     Skip,
 }
 
+/// How the process shall end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// With a snapshot, or without; `None`: as the settings say.
+    pub saves: Option<bool>,
+    /// Even if what is to be saved cannot be.
+    pub is_forced: bool,
+}
+
 /// What a connection handler asks of the driver.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Wish {
@@ -562,7 +571,7 @@ pub enum Wish {
     /// Stop this shard's thread for so long, outside its data (DEBUG SLEEP).
     SleepMs(u64),
     /// End the process.
-    Shutdown,
+    Shutdown(Ending),
     /// Wait until then (milliseconds since the epoch; `None`: for ever), then answer with this.
     WaitUntil(Option<u64>, Vec<u8>),
 }

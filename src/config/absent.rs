@@ -6,7 +6,6 @@ use super::{P, Settings};
 type Asks = fn(&Settings) -> bool;
 
 const ABSENT: &[(P, Asks)] = &[
-    (P::SAVE, |s| !s.save_rules().is_empty()),
     (P::REQUIREPASS, |s| !s.text(P::REQUIREPASS).is_empty()),
     (P::ACLFILE, |s| !s.text(P::ACLFILE).is_empty()),
     (P::TLS_PORT, |s| s.int(P::TLS_PORT) != 0),
@@ -42,7 +41,6 @@ mod tests {
     #[test]
     fn what_is_absent_is_refused() {
         let asks: &[(&str, &[&[u8]])] = &[
-            ("save", &[b"60", b"1"]),
             ("requirepass", &[b"x"]),
             ("aclfile", &[b"x"]),
             ("tls-port", &[b"1"]),

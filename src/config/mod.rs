@@ -26,7 +26,7 @@ pub mod words;
 pub use absent::{absent_feature, refused_yet};
 pub use params::{ALL, P, PARAMS};
 pub use row::{Group, Kind, Param, Reason, Words, flags};
-pub use settle::{SHUTDOWN_NOSAVE, SHUTDOWN_SAVE};
+pub use settle::{SHUTDOWN_FORCE, SHUTDOWN_NOSAVE, SHUTDOWN_SAVE};
 pub use value::{CLIENT_CLASSES, MemoryBound, OutputLimit, SaveRule, Value, event_bit};
 
 /// The version of this server, as the config file errors and `--version` print it.

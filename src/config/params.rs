@@ -46,7 +46,7 @@ const SHUTDOWNS: Words = &[
     ("save", settle::SHUTDOWN_SAVE),
     ("nosave", settle::SHUTDOWN_NOSAVE),
     ("now", 4),
-    ("force", 8),
+    ("force", settle::SHUTDOWN_FORCE),
 ];
 const DISKLESS_LOADS: Words = &[("disabled", 0), ("on-empty-db", 1), ("swapdb", 2)];
 const CLIENT_CERTS: Words = &[("no", 0), ("yes", 1), ("optional", 2)];
@@ -236,7 +236,7 @@ Encodings {
 }
 Snapshots {
     /// Pairs of seconds and changes: a snapshot is taken when both have passed; empty, the default while there are no snapshots, takes none.
-    SAVE = row("save", "", Kind::Save).later();
+    SAVE = row("save", "3600 1 300 100 60 10000", Kind::Save);
     /// Name of the snapshot file inside `dir`.
     DBFILENAME = text("dbfilename", "dump.rdb").with(flags::PROTECTED).settle(settle::dbfilename);
     /// Compress long strings in snapshots.

@@ -10,6 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 pub const SHUTDOWN_SAVE: i64 = 1;
 /// Bit of the shutdown words: do not save even with save rules.
 pub const SHUTDOWN_NOSAVE: i64 = 2;
+/// Bit of the shutdown words: end even if that fails.
+pub const SHUTDOWN_FORCE: i64 = 8;
 
 /// Chores run at least once and at most this often a second.
 const HZ_MAX: i64 = 500;

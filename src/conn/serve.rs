@@ -18,6 +18,7 @@ use super::session::{Session, Turn};
 use crate::base::clock;
 use crate::cmd::cx::Client;
 use crate::host::ClientInfo;
+use crate::persist::shutdown::shut_down;
 use crate::rt;
 use crate::shard::local::{Local, Mailbox, Writing};
 
@@ -186,7 +187,13 @@ async fn exchange(
         }
         match turn {
             Turn::Close if is_logged && idle_writer.is_some() => return,
-            Turn::Shutdown => return local.shared.stop(),
+            Turn::Shutdown(ending) => {
+                if shut_down(local, ending).await {
+                    return;
+                }
+                turn = session.goes_on(local);
+                continue;
+            }
             _ => {}
         }
         if matches!(turn, Turn::Read | Turn::Blocked(_))

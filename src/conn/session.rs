@@ -15,7 +15,7 @@ use super::gather::Gather;
 use super::{commands, gates, memory};
 
 use crate::base::hash::KeyHash;
-use crate::cmd::cx::{Client, Wish, WriteStores};
+use crate::cmd::cx::{Client, Ending, Wish, WriteStores};
 use crate::cmd::spec::{Group, Handler, Route, flag, gate};
 use crate::cmd::table::{RowRef, table};
 use crate::config::P;
@@ -54,8 +54,8 @@ pub enum Turn {
     Blocked(Option<u64>),
     /// Write what is there, then close.
     Close,
-    /// The process shall end.
-    Shutdown,
+    /// The process shall end; if it cannot, [`Session::goes_on`].
+    Shutdown(Ending),
 }
 
 /// Why a batch stopped before its end.
@@ -262,6 +262,12 @@ impl Session {
         self.input = input;
     }
 
+    /// The process could not end as the last command wanted.
+    pub fn goes_on(&mut self, local: &Local) -> Turn {
+        local.door_now().refuse(&Error::err("Errors trying to SHUTDOWN. Check logs."), &mut self.out);
+        self.run(local)
+    }
+
     /// The client will send no more.
     pub fn hang_up(&mut self, local: &Local) -> Turn {
         self.closing = true;
@@ -394,7 +400,7 @@ impl Session {
                 std::thread::sleep(std::time::Duration::from_millis(ms));
                 None
             }
-            Wish::Shutdown => Some(Turn::Shutdown),
+            Wish::Shutdown(ending) => Some(Turn::Shutdown(ending)),
             Wish::WaitUntil(until_ms, reply) => {
                 self.blocked = Some(Blocked::for_time(local, &self.client, until_ms, reply));
                 None

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::commands::{head, heed_trouble, plan};
 use super::rdb_target::{Ended, Failure, Plan, log_failure};
-use super::snapshot::{Purpose, begin};
+use super::snapshot::{Purpose, begin, is_under_way};
 use crate::base::clock;
 use crate::cmd::cx::{WriteCx, WriteStores};
 use crate::cmd::spec::{Done, Group::Server as S, Route, Spec, flag};
@@ -136,7 +136,7 @@ pub async fn tend(local: &Local) {
     }
     let Some(reason) = due(host) else { return };
     let began = hold_all(local, |stores, now| {
-        if stores_have_snapshot(stores) {
+        if is_under_way(stores) {
             return Ok(false);
         }
         if !reason.is_empty() {
@@ -150,8 +150,4 @@ pub async fn tend(local: &Local) {
     if let Err(error) = began.await {
         line(Level::Warning, &format!("Can't save in background: {error}"));
     }
-}
-
-fn stores_have_snapshot(stores: &mut dyn crate::cmd::cx::Held) -> bool {
-    (0..stores.shards()).any(|shard| stores.get(shard).is_some_and(Store::has_snapshot))
 }

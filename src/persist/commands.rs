@@ -100,7 +100,7 @@ pub fn head<'s>(stores: impl Iterator<Item = &'s Store>, host: &Host, is_base: b
 }
 
 /// Writes all keys, and waits until they are on the disk. `false`: they are not, and the log says why.
-fn save_all<'s>(stores: impl Iterator<Item = &'s Store> + Clone, host: &Host, now: Now) -> bool {
+pub(super) fn save_all<'s>(stores: impl Iterator<Item = &'s Store> + Clone, host: &Host, now: Now) -> bool {
     let settings = host.settings();
     let state = &host.persistence;
     state.saves.fetch_add(1, Ordering::Relaxed);

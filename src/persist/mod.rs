@@ -6,4 +6,5 @@ pub mod insert;
 pub mod load;
 pub mod rdb_stream;
 pub mod rdb_target;
+pub mod shutdown;
 pub mod snapshot;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::rdb_target::{Ended, Plan, Target};
 use crate::base::clock;
-use crate::cmd::cx::WriteStores;
+use crate::cmd::cx::{Held, WriteStores};
 use crate::host::Persistence;
 use crate::rt;
 use crate::shard::local::Local;
@@ -69,7 +69,7 @@ impl Outlet for Lane {
         self.state.keys_done.fetch_add(keys, Ordering::Relaxed);
     }
 
-    fn flushed_all(&self) {
+    fn give_up(&self) {
         if self.purpose == Purpose::Snapshot {
             self.target.abort();
         }
@@ -80,6 +80,11 @@ impl Outlet for Lane {
             self.target.finish();
         }
     }
+}
+
+/// Whether a snapshot of these stores is under way.
+pub fn is_under_way(stores: &dyn Held) -> bool {
+    (0..stores.shards()).any(|shard| stores.get(shard).is_some_and(Store::has_snapshot))
 }
 
 /// Begins a snapshot of what is in these stores, which are all; it starts with the bytes of `head`. `then` runs on a

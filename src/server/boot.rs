@@ -11,12 +11,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 
 use crate::base::clock;
-use crate::config::{P, Settings, VERSION, refused_yet};
+use crate::cmd::cx::Ending;
+use crate::config::{P, SHUTDOWN_FORCE, SHUTDOWN_NOSAVE, SHUTDOWN_SAVE, Settings, VERSION, refused_yet};
 use crate::conn::{memory, serve};
 use crate::ds::raw::arena;
 use crate::host::{Facts, Host};
 use crate::persist::commands::heed_trouble;
 use crate::persist::load::{self, Start};
+use crate::persist::shutdown::shut_down;
 use crate::persist::snapshot;
 use crate::rt::disk::File;
 use crate::rt::log::{self, Level, line};
@@ -232,16 +234,42 @@ fn tell_trouble(shared: &Arc<Shared>) {
     }));
 }
 
+/// What the words of a setting about a signal ask for.
+fn ending_by(words: i64) -> Ending {
+    let has = |word| words & word != 0;
+    let saves = match (has(SHUTDOWN_SAVE), has(SHUTDOWN_NOSAVE)) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    };
+    Ending { saves, is_forced: has(SHUTDOWN_FORCE) }
+}
+
 fn stop_on_signals(shared: &Arc<Shared>) -> Result<(), String> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(|e| e.to_string())?;
     let shared = shared.clone();
     let thread = std::thread::Builder::new().name("signals".into()).stack_size(128 * 1024);
     let wait = move || {
+        let mut signaled = false;
         for signal in signals.forever() {
-            let name = if signal == SIGINT { "SIGINT" } else { "SIGTERM" };
+            let (name, id) = match signal {
+                SIGINT => ("SIGINT", P::SHUTDOWN_ON_SIGINT),
+                _ => ("SIGTERM", P::SHUTDOWN_ON_SIGTERM),
+            };
+            if std::mem::replace(&mut signaled, true) && signal == SIGINT {
+                line(Level::Warning, "You insist... exiting now.");
+                std::process::exit(1);
+            }
             line(Level::Warning, &format!("Received {name} scheduling shutdown..."));
-            shared.stop();
+            let ending = ending_by(shared.host.settings().int(id));
+            let end = move |local: &Rc<Local>| {
+                let local = local.clone();
+                rt::spawn(async move {
+                    let _ = shut_down(&local, ending).await;
+                });
+            };
+            shared.control(0, Control::Job(Box::new(end)));
         }
     };
     thread.spawn(wait).map_err(|e| e.to_string())?;

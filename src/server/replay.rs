@@ -111,7 +111,7 @@ impl Player {
                 Turn::Read => return true,
                 Turn::Wait => session.mailbox().arrival().await,
                 Turn::Blocked(_) if session.is_set_aside() => rt::sleep_ms(PAUSE_MS).await,
-                Turn::Blocked(_) | Turn::Close | Turn::Shutdown => return false,
+                Turn::Blocked(_) | Turn::Close | Turn::Shutdown(_) => return false,
             }
             turn = session.run(&self.local);
         }
@@ -194,7 +194,11 @@ async fn load_file(
     let (mut rest, mut position) = (Vec::new(), 0);
     if MAGICS.iter().any(|known| magic[..read].starts_with(known)) {
         let is_old = name == place.stem();
-        let text = if is_old { "Reading RDB preamble from AOF file..." } else { "Reading RDB base file on AOF loading..." };
+        let text = if is_old {
+            "Reading RDB preamble from AOF file..."
+        } else {
+            "Reading RDB base file on AOF loading..."
+        };
         line(Level::Notice, text);
         // What the log deletes later must not be missing then.
         let how = How { expired_before_ms: 0, ..How::of(&host.settings()) };

@@ -201,7 +201,7 @@ impl Connection {
                 self.end();
                 break;
             }
-            assert_ne!(self.turn, Turn::Shutdown, "this server has no end");
+            assert!(!matches!(self.turn, Turn::Shutdown(_)), "this server has no end");
             let reads_on = matches!(self.turn, Turn::Read | Turn::Blocked(_));
             if reads_on && self.reading.is_none() && !self.has_hung_up {
                 self.reading = Some(session.lend_input());

@@ -228,7 +228,7 @@ impl Store {
 
     /// Empties all databases. A snapshot under way that stands for all data is given up.
     pub fn flush_all(&mut self) {
-        self.tell_flushed_all();
+        self.give_up_snapshot();
         for index in 0..self.databases() as u32 {
             self.flush_db(index);
         }

@@ -47,8 +47,8 @@ pub trait Outlet: Send + Sync {
     fn is_wanted(&self) -> bool;
     /// So many keys more were written.
     fn note_keys(&self, keys: u64);
-    /// All databases were emptied at once: nobody may want what was there before.
-    fn flushed_all(&self);
+    /// All databases were emptied at once, or the server ends: a snapshot that stands for all data is worth nothing.
+    fn give_up(&self);
     /// All records of this store were sent.
     fn finish(self: Box<Self>);
 }
@@ -305,10 +305,10 @@ impl Store {
         Step::More
     }
 
-    /// Tells who wants the snapshot under way that all databases are emptied at once.
-    pub(super) fn tell_flushed_all(&self) {
+    /// Gives the snapshot under way up, if it stands for all data: that is emptied, or the server ends.
+    pub fn give_up_snapshot(&self) {
         if let Some(snapshot) = &self.snapshot {
-            snapshot.outlet.flushed_all();
+            snapshot.outlet.give_up();
         }
     }
 
@@ -518,7 +518,7 @@ mod tests {
 
         fn note_keys(&self, _: u64) {}
 
-        fn flushed_all(&self) {}
+        fn give_up(&self) {}
 
         fn finish(self: Box<Self>) {
             self.is_over.store(true, Ordering::Relaxed);

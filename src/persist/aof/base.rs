@@ -8,7 +8,7 @@ use crate::cmd::cx::WriteStores;
 use crate::config::{P, Settings};
 use crate::persist::commands::head;
 use crate::persist::rdb_target::{Failure, Plan};
-use crate::persist::snapshot::{Purpose, begin};
+use crate::persist::snapshot::{Purpose, begin, is_under_way};
 use crate::rdb::file;
 use crate::rt;
 use crate::script;
@@ -54,6 +54,10 @@ fn first_commands(settings: &Settings) -> Vec<u8> {
 /// What the system answers. `at_cut` may have run or not.
 pub async fn write_base(local: &Local, path: &Path, at_cut: impl FnOnce(&mut Stores<'_>)) -> io::Result<()> {
     let (sender, receiver) = flume::bounded(1);
+    // One that was given up leaves marks, which soon are gone.
+    while hold_all(local, |stores, _| is_under_way(stores)).await {
+        rt::sleep_ms(LOOK_MS).await;
+    }
     hold_all(local, |stores, now| {
         at_cut(stores);
         let host = &local.shared.host;

@@ -2,6 +2,7 @@
 use crate::cmd::cx::ConnCx;
 use crate::cmd::spec::{Done, Group::Server as S, Spec, flag};
 use crate::host::rewrites::Stage;
+use crate::persist::background::is_saving;
 use crate::wire::{Args, Error, Out};
 
 /// The rows.
@@ -17,7 +18,7 @@ fn bgrewriteaof(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     }
     // Who asks does not wait for the end of a pause after failures.
     rewrites.failures = 0;
-    if cx.client.caller.is_part {
+    if cx.client.caller.is_part || is_saving(&cx.host.persistence) {
         rewrites.is_scheduled = true;
         out.simple("Background append only file rewriting scheduled");
     } else {

@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 
+use super::super::background::is_saving;
 use super::base::{is_snapshot, write_base};
 use super::files::{Place, Refused, shown, warn};
 use super::manifest::Manifest;
@@ -179,6 +180,9 @@ impl Aof {
     }
 
     fn is_due(&self, host: &Host) -> bool {
+        if is_saving(&host.persistence) {
+            return false;
+        }
         let rewrites = host.rewrites.lock();
         match rewrites.stage {
             Stage::Running => return false,
