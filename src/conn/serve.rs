@@ -187,10 +187,8 @@ async fn exchange(
         }
         match turn {
             Turn::Close if is_logged && idle_writer.is_some() => return,
-            Turn::Shutdown(ending) => {
-                if shut_down(local, ending).await {
-                    return;
-                }
+            Turn::Shutdown(ending) if shut_down(local, ending).await => return,
+            Turn::Shutdown(_) => {
                 turn = session.goes_on(local);
                 continue;
             }
