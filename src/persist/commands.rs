@@ -107,7 +107,7 @@ pub(super) fn save_all<'s>(stores: impl Iterator<Item = &'s Store> + Clone, host
     let changes = host.sum(|counters| &counters.dirty);
     let plan = plan(&settings);
     let (sender, ended) = flume::bounded(1);
-    let target = match Target::start(plan.clone(), move |end| drop(sender.send(end))) {
+    let target = match Target::start(plan.clone(), 1, move |end| drop(sender.send(end))) {
         Ok(target) => target,
         Err(error) => {
             log_failure(&super::rdb_target::Failure::Io(error), &plan);
@@ -149,7 +149,7 @@ fn send_store(store: &Store, encoder: &mut Encoder, target: &Target) {
             }
             encoder.key(block, &mut out);
             if out.len() >= PIECE_BYTES {
-                while target.in_flight() > WAITING_BYTES_MAX {
+                while target.in_flight(0) > WAITING_BYTES_MAX {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 target.send(0, std::mem::replace(&mut out, target.buffer()), false);

@@ -18,8 +18,8 @@ use crate::rt::log::{Level, line};
 /// Bytes written between two flushes to the disk.
 const SYNC_BYTES: u64 = 4 << 20;
 /// Buffers that wait to be used again, and the largest that does.
-const SPARES_MAX: usize = 16;
-const SPARE_BYTES_MAX: usize = 4 << 20;
+const SPARES_MAX: usize = 8;
+const SPARE_BYTES_MAX: usize = 256 * 1024;
 
 /// What to write.
 #[derive(Clone, Debug)]
@@ -63,10 +63,9 @@ enum Message {
 }
 
 /// What a producer and the thread share.
-#[derive(Default)]
 struct State {
-    /// Bytes that were sent and are not written.
-    in_flight: AtomicU64,
+    /// Bytes that were sent and are not written, by lane.
+    in_flight: Box<[AtomicU64]>,
     aborted: AtomicBool,
     failed: AtomicBool,
 }
@@ -80,14 +79,16 @@ pub struct Target {
 }
 
 impl Target {
-    /// Starts a thread. `then` runs on it when the file is in its place, or will never be.
+    /// Starts a thread that takes records of so many lanes. `then` runs on it when the file is in its place, or will never be.
     ///
     /// # Errors
     /// When there can be no more threads.
-    pub fn start(plan: Plan, then: impl FnOnce(Ended) + Send + 'static) -> io::Result<Target> {
+    pub fn start(plan: Plan, lanes: usize, then: impl FnOnce(Ended) + Send + 'static) -> io::Result<Target> {
         let (sender, receiver) = flume::unbounded();
         let (spare_sender, spares) = flume::bounded(SPARES_MAX);
-        let state = Arc::new(State::default());
+        let in_flight = (0..lanes).map(|_| AtomicU64::new(0)).collect();
+        let state =
+            Arc::new(State { in_flight, aborted: AtomicBool::new(false), failed: AtomicBool::new(false) });
         let target = Target { sender, spares, state: state.clone() };
         let write = move || {
             let ended = Sink { plan: &plan, spares: spare_sender, state: &state }.write(&receiver);
@@ -98,17 +99,17 @@ impl Target {
             }
             // Nobody shall wait for room.
             drop(receiver);
-            state.in_flight.store(0, Ordering::Relaxed);
+            state.in_flight.iter().for_each(|bytes| bytes.store(0, Ordering::Relaxed));
             then(ended);
         };
         std::thread::Builder::new().name("snapshot".into()).stack_size(256 * 1024).spawn(write)?;
         Ok(target)
     }
 
-    /// Sends bytes of a lane. While `is_open`, the next bytes of that lane go directly behind these; so whoever has left
-    /// a lane open goes on whatever is in flight.
+    /// Sends bytes of a lane. While `is_open`, the next bytes of that lane go directly behind these, and those of other
+    /// lanes wait; so whoever has left a lane open goes on whatever is in flight of others.
     pub fn send(&self, lane: usize, bytes: Vec<u8>, is_open: bool) {
-        self.state.in_flight.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.state.in_flight[lane].fetch_add(bytes.len() as u64, Ordering::Relaxed);
         // A thread that has failed takes nothing.
         let _ = self.sender.send(Message::Chunk { lane, bytes, is_open });
     }
@@ -118,9 +119,9 @@ impl Target {
         self.spares.try_recv().unwrap_or_default()
     }
 
-    /// Bytes that were sent and are not written yet.
-    pub fn in_flight(&self) -> u64 {
-        self.state.in_flight.load(Ordering::Relaxed)
+    /// Bytes of a lane that were sent and are not written yet.
+    pub fn in_flight(&self, lane: usize) -> u64 {
+        self.state.in_flight[lane].load(Ordering::Relaxed)
     }
 
     /// Whether the file will never be complete, so more bytes are of no use.
@@ -182,25 +183,25 @@ impl Sink<'_> {
                 waiting.push_back((lane, bytes, is_open));
                 continue;
             }
-            self.put(bytes, &mut output)?;
+            self.put(lane, bytes, &mut output)?;
             open = is_open.then_some(lane);
             while let Some((lane, bytes, is_open)) = next_waiting(open, &mut waiting) {
-                self.put(bytes, &mut output)?;
+                self.put(lane, bytes, &mut output)?;
                 open = is_open.then_some(lane);
             }
         }
-        for (_, bytes, _) in waiting {
-            self.put(bytes, &mut output)?;
+        for (lane, bytes, _) in waiting {
+            self.put(lane, bytes, &mut output)?;
         }
         self.end(output).map_err(Failure::Io)
     }
 
-    fn put(&self, bytes: Vec<u8>, output: &mut Output) -> Result<(), Failure> {
+    fn put(&self, lane: usize, bytes: Vec<u8>, output: &mut Output) -> Result<(), Failure> {
         if self.state.aborted.load(Ordering::Relaxed) {
             return Err(Failure::Aborted);
         }
         self.append(&bytes, output).map_err(Failure::Io)?;
-        self.state.in_flight.fetch_sub(bytes.len() as u64, Ordering::Relaxed);
+        self.state.in_flight[lane].fetch_sub(bytes.len() as u64, Ordering::Relaxed);
         self.reuse(bytes);
         Ok(())
     }
@@ -261,7 +262,7 @@ mod tests {
     fn start(plan: &Plan) -> (Target, flume::Receiver<Ended>) {
         let (sender, receiver) = flume::bounded(1);
         let then = move |ended| drop(sender.send(ended));
-        (Target::start(plan.clone(), then).unwrap(), receiver)
+        (Target::start(plan.clone(), 3, then).unwrap(), receiver)
     }
 
     fn forget(plan: &Plan) {
@@ -289,7 +290,7 @@ mod tests {
         let bytes = std::fs::read(&plan.target).unwrap();
         assert!(bytes.starts_with(b"a1b1b2b3a2a3c1\xff"));
         assert_eq!(bytes[15..], crc64(0, &bytes[..15]).to_le_bytes());
-        assert!(!plan.temporary.exists() && target.in_flight() == 0);
+        assert!(!plan.temporary.exists() && (0..3).all(|lane| target.in_flight(lane) == 0));
         forget(&plan);
     }
 

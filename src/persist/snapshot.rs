@@ -26,8 +26,8 @@ const STEP_BYTES: usize = 32 * 1024;
 const TURN: Duration = Duration::from_micros(300);
 /// How long a walk waits when the disk is behind, or the data is held, milliseconds.
 const WAIT_MS: u64 = 1;
-/// Bytes that may be on their way to the disk.
-const WAITING_BYTES_MAX: u64 = 4 << 20;
+/// Bytes of a shard that may be on their way to the disk.
+const WAITING_BYTES_MAX: u64 = 1 << 20;
 
 /// What a snapshot is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Outlet for Lane {
     }
 
     fn has_room(&self) -> bool {
-        self.target.in_flight() < WAITING_BYTES_MAX
+        self.target.in_flight(self.lane) < WAITING_BYTES_MAX
     }
 
     fn is_wanted(&self) -> bool {
@@ -105,11 +105,12 @@ pub fn begin(
     }
     let keys = |store: &Store| (0..store.databases() as u32).map(|db| store.key_count(db)).sum::<usize>();
     let total: usize = stores.all().map(keys).sum();
-    let target = Target::start(plan, then)?;
+    let lanes = stores.all().count();
+    let target = Target::start(plan, lanes, then)?;
     target.send(0, head, false);
     state.keys_total.store(total as u64, Ordering::Relaxed);
     state.keys_done.store(0, Ordering::Relaxed);
-    let left = Arc::new(AtomicUsize::new(stores.all().count()));
+    let left = Arc::new(AtomicUsize::new(lanes));
     let mut lane = 0;
     stores.for_each(|store| {
         let (target, state, left) = (target.clone(), state.clone(), left.clone());

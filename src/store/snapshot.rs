@@ -264,9 +264,9 @@ impl Store {
 
     /// Whether the snapshot under way may be walked on now.
     pub fn may_walk(&self) -> bool {
-        self.snapshot.as_ref().is_some_and(|snapshot| {
-            snapshot.large.is_some() || snapshot.outlet.has_room() || !snapshot.outlet.is_wanted()
-        })
+        self.snapshot
+            .as_ref()
+            .is_some_and(|snapshot| snapshot.outlet.has_room() || !snapshot.outlet.is_wanted())
     }
 
     /// Walks on, and sends about `bytes`. [`Step::Done`]: the snapshot is complete and over.
