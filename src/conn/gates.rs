@@ -21,7 +21,7 @@ pub fn is_paused(row: RowRef, client: &Client, host: &Host, now: Now) -> bool {
     if !paused {
         return false;
     }
-    if now.ms >= host.pause_until_ms.load(Ordering::Relaxed) {
+    if !host.is_paused(now.ms) {
         host.gates.fetch_and(!(gate::PAUSE_ALL | gate::PAUSE_WRITE), Ordering::Relaxed);
         return false;
     }

@@ -175,6 +175,11 @@ impl Host {
         self.settings_version.fetch_add(1, Ordering::Release);
     }
 
+    /// Whether CLIENT PAUSE is in force. Nothing is deleted then because its time has come.
+    pub fn is_paused(&self, now_ms: u64) -> bool {
+        now_ms < self.pause_until_ms.load(Ordering::Relaxed)
+    }
+
     /// Cycles of the time stamp counter in a microsecond, measured since the start.
     pub fn cycles_per_us(&self) -> f64 {
         self.cycle_clock.per_us()

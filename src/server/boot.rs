@@ -335,7 +335,8 @@ pub(super) fn tidy_step(local: &Local) -> bool {
     let Some(mut store) = local.enter() else { return false };
     let start = clock::instant();
     let door = local.door(store.now);
-    let more = store.expire_step() | door.limit_tracked(&mut store);
+    let is_paused = local.shared.host.is_paused(store.now.ms);
+    let more = (!is_paused && store.expire_step()) | door.limit_tracked(&mut store);
     store.sweep_listeners();
     door.spread_one(&mut store);
     drop(store);

@@ -183,6 +183,23 @@ fn sort_reads_the_keys_of_all_shards() {
 }
 
 #[test]
+fn what_a_script_gets_of_an_unsorted_set_is_in_order() {
+    on_all_shards(|_, client| {
+        client.check("SADD set beta 3 alpha 20 delta 1 gamma 100", ":8\r\n");
+        const ORDERED: &str = "*8\r\n$1\r\n1\r\n$3\r\n100\r\n$2\r\n20\r\n$1\r\n3\r\n$5\r\nalpha\r\n$4\r\nbeta\r\n$5\r\ndelta\r\n$5\r\ngamma\r\n";
+        for command in ["SORT", "SORT_RO"] {
+            let call = format!("return redis.call('{command}',KEYS[1],'BY','nosort')");
+            client.check(&format!("EVAL \"{call}\" 1 set"), ORDERED);
+        }
+        client.check("RPUSH list 3 1 2", ":3\r\n");
+        client.check(
+            "EVAL \"return redis.call('SORT',KEYS[1],'BY','nosort')\" 1 list",
+            "*3\r\n$1\r\n3\r\n$1\r\n1\r\n$1\r\n2\r\n",
+        );
+    });
+}
+
+#[test]
 fn walks_clear_expired_keys_away() {
     on_all_shards(|_, client| {
         client.check("DEBUG SET-ACTIVE-EXPIRE 0", "+OK\r\n");
