@@ -67,7 +67,6 @@ impl Server {
             commands: 0,
             config_file: None,
             io_driver: "none",
-            port: 0,
         };
         let host = Host::new(facts);
         let settings = Arc::new(settings);

@@ -3,21 +3,18 @@ use std::sync::atomic::Ordering;
 
 use crate::cmd::cx::{Caller, Client, ReplyMode};
 use crate::cmd::spec::{Route, flag, gate};
-use crate::cmd::table::RowRef;
+use crate::cmd::table::{RowRef, table};
 use crate::config::P;
 use crate::host::Host;
+use crate::script;
 use crate::store::Now;
-use crate::wire::Error;
+use crate::wire::{Args, Error};
 
 /// Whether the command must wait for CLIENT PAUSE to end. An elapsed pause is cleared on the way.
-pub fn is_paused(row: RowRef, client: &Client, host: &Host, now: Now) -> bool {
-    let flags = match row.spec.route {
-        Route::Transaction => client.multi.as_ref().map_or(0, |multi| multi.flags),
-        _ => row.spec.flags,
-    };
+pub fn is_paused(row: RowRef, args: &Args<'_>, client: &Client, host: &Host, now: Now) -> bool {
     let bits = host.gates.load(Ordering::Relaxed);
-    let paused = bits & gate::PAUSE_ALL != 0
-        || bits & gate::PAUSE_WRITE != 0 && flags & (flag::WRITE | flag::MAY_REPLICATE) != 0;
+    let paused =
+        bits & gate::PAUSE_ALL != 0 || bits & gate::PAUSE_WRITE != 0 && may_write(row, args, client);
     if !paused {
         return false;
     }
@@ -26,6 +23,20 @@ pub fn is_paused(row: RowRef, client: &Client, host: &Host, now: Now) -> bool {
         return false;
     }
     true
+}
+
+/// Whether a command, or one of those that EXEC would run, may write.
+fn may_write(row: RowRef, args: &Args<'_>, client: &Client) -> bool {
+    let writes = |row: RowRef, args: &Args<'_>| {
+        script::commands::flags_of(row.spec, args) & (flag::WRITE | flag::MAY_REPLICATE) != 0
+    };
+    match (row.spec.route, &client.multi) {
+        (Route::Transaction, Some(multi)) => {
+            let queued = &multi.queued;
+            queued.commands.iter().any(|command| writes(table().row(command.row), &queued.args(*command)))
+        }
+        _ => writes(row, args),
+    }
 }
 
 /// Whether a caller may run a command for developers, by the setting `enable-debug-command`.

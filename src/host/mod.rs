@@ -18,7 +18,7 @@ pub mod running;
 pub mod slow_log;
 pub mod tracking;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -44,6 +44,9 @@ use tracking::Trackers;
 
 /// Server-wide gate bits (see `cmd::spec::gate`).
 pub type Gates = AtomicU32;
+
+/// Moves the server to other addresses; `Err`: why it cannot, in which case it stays.
+pub type Listen = Box<dyn Fn(&Settings, &Settings) -> Result<(), String> + Send + Sync>;
 
 /// Process-wide facts.
 pub struct Host {
@@ -80,8 +83,8 @@ pub struct Host {
     pub config_file: Option<std::path::PathBuf>,
     /// The I/O driver in force: `io_uring` or `epoll`.
     pub io_driver: &'static str,
-    /// The port in force.
-    pub port: u16,
+    /// Listens where the second settings say, instead of where the first do.
+    pub listen: OnceLock<Listen>,
     /// The process shall end.
     pub stopping: AtomicBool,
     /// What is measured from time to time.
@@ -109,8 +112,6 @@ pub struct Facts {
     pub config_file: Option<std::path::PathBuf>,
     /// The I/O driver in force.
     pub io_driver: &'static str,
-    /// The port in force.
-    pub port: u16,
 }
 
 impl Host {
@@ -136,7 +137,7 @@ impl Host {
             started_us: clock::wall_us(),
             config_file: facts.config_file,
             io_driver: facts.io_driver,
-            port: facts.port,
+            listen: OnceLock::new(),
             stopping: AtomicBool::new(false),
             gauges: Gauges::new(),
             scripts: running::Scripts::default(),

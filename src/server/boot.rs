@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use crate::base::clock;
@@ -25,7 +25,8 @@ use crate::shard::mesh::RING_MESSAGES;
 use crate::shard::msg::Control;
 use crate::store::Store;
 
-use super::{listen, table};
+use super::listen::{self, Listeners};
+use super::table;
 
 /// Milliseconds between two rounds of chores.
 const TICK_MS: u64 = 100;
@@ -52,10 +53,11 @@ pub fn run(mut settings: Settings, config_file: Option<PathBuf>) -> Result<(), S
     let dir = enter_dir(&mut settings)?;
     let driver = choose_driver(&settings)?;
     let shards = choose_shards(&settings);
-    let listeners = listen::open(&settings)?;
-    let port = listeners[0].local_addr().map_err(|e| e.to_string())?.port();
+    let sockets = listen::open(&settings)?;
+    let port = sockets[0].local_addr().map_err(|e| e.to_string())?.port();
+    settings.set_id(P::PORT, &[port.to_string().as_bytes()]).map_err(|e| e.to_string())?;
     let rows = table::assemble().rows().len();
-    announce(&settings, shards, driver, port, &dir);
+    announce(&settings, shards, driver, &dir);
 
     let host = Arc::new(Host::new(Facts {
         settings,
@@ -63,13 +65,11 @@ pub fn run(mut settings: Settings, config_file: Option<PathBuf>) -> Result<(), S
         commands: rows,
         config_file,
         io_driver: driver.name(),
-        port,
     }));
     // Before any thread is bound to a core: helpers inherit what their maker may use.
     host.lazy_free.start();
     let (shared, seats) = build(host)?;
     stop_on_signals(&shared)?;
-    let next = Arc::new(AtomicUsize::new(0));
     let mut threads = Vec::new();
     for (id, (controls, pillow)) in seats.into_iter().enumerate() {
         let shared = shared.clone();
@@ -77,9 +77,11 @@ pub fn run(mut settings: Settings, config_file: Option<PathBuf>) -> Result<(), S
         let shard = move || run_shard(id, shared, controls, pillow, driver);
         threads.push(thread.spawn(shard).map_err(|e| format!("Can't start a shard's thread: {e}"))?);
     }
-    for listener in listeners {
-        listen::accept(listener, shared.clone(), next.clone()).map_err(|e| e.to_string())?;
-    }
+    let listeners = Listeners::new(shared.clone());
+    listeners.accept(sockets)?;
+    let move_to = move |old: &Settings, next: &Settings| listeners.move_to(old, next);
+    // Nobody else sets it.
+    let _ = shared.host.listen.set(Box::new(move_to));
     line(Level::Notice, "Ready to accept connections tcp");
     for thread in threads {
         if thread.join().is_err() {
@@ -123,10 +125,10 @@ fn choose_shards(settings: &Settings) -> usize {
     }
 }
 
-fn announce(settings: &Settings, shards: usize, driver: Driver, port: u16, dir: &std::path::Path) {
+fn announce(settings: &Settings, shards: usize, driver: Driver, dir: &std::path::Path) {
     let pid = std::process::id();
     line(Level::Notice, &format!("Perigee {VERSION} (compatible with Redis 8.0), PID: {pid}"));
-    let databases = settings.int(P::DATABASES);
+    let (databases, port) = (settings.int(P::DATABASES), settings.int(P::PORT));
     line(
         Level::Notice,
         &format!(
@@ -221,6 +223,7 @@ fn run_shard(
         rt::spawn(chores(local.clone()));
         pump(&local, pillow).await;
         drain(&local).await;
+        hang_up(&local);
     };
     if let Err(error) = rt::run(driver, main) {
         line(Level::Warning, &format!("Shard {id} cannot run its driver: {error}"));
@@ -259,6 +262,17 @@ async fn drain(local: &Local) {
             return;
         }
         rt::sleep_ms(5).await;
+    }
+}
+
+/// Ends this shard's connections. The kernel closes the sockets of a ring some time after the process has gone; clients
+/// must not be able to send into them until then.
+fn hang_up(local: &Local) {
+    let clients = &local.shared.host.clients;
+    for client in clients.all() {
+        if client.shard.load(Ordering::Relaxed) == local.id as i32 {
+            clients.kill(&client);
+        }
     }
 }
 

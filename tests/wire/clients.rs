@@ -97,6 +97,42 @@ fn a_pause_holds_commands_back_and_loses_none() {
 }
 
 #[test]
+fn a_pause_of_writes_heeds_what_scripts_say_about_themselves() {
+    const READS: &str = "#!lua flags=no-writes\nreturn 7";
+    on_all_shards(|server, client| {
+        let library = "#!lua name=lib\nredis.register_function{function_name='reads', callback=function() return 7 end, \
+             flags={'no-writes'}}\nredis.register_function('writes', function() return 7 end)";
+        assert_eq!(client.run_words(&["FUNCTION", "LOAD", library]).text(), b"lib");
+        let sha = client.run_words(&["SCRIPT", "LOAD", READS]).string();
+        client.check("CLIENT PAUSE 100000 WRITE", "+OK\r\n");
+        let mut other = server.client();
+        let reading = [["EVAL", READS, "0"], ["EVALSHA", &sha, "0"], ["FCALL", "reads", "0"]];
+        for words in &reading {
+            assert_eq!(other.run_words(words).int(), 7, "{words:?}");
+        }
+        other.check("MULTI", "+OK\r\n");
+        for words in &reading {
+            assert_eq!(other.run_words(words).text(), b"QUEUED");
+        }
+        other.check("EXEC", "*3\r\n:7\r\n:7\r\n:7\r\n");
+        client.check("CLIENT UNPAUSE", "+OK\r\n");
+        for words in [["EVAL", "return 7", "0"], ["EVAL", "#!lua\nreturn 7", "0"], ["FCALL", "writes", "0"]] {
+            let (mut alone, mut queued) = (server.client(), server.client());
+            queued.check("MULTI", "+OK\r\n");
+            assert_eq!(queued.run_words(&words).text(), b"QUEUED");
+            client.check("CLIENT PAUSE 100000 WRITE", "+OK\r\n");
+            alone.send_words(&words);
+            queued.send_words(&["EXEC"]);
+            alone.expect_silence();
+            queued.expect_silence();
+            client.check("CLIENT UNPAUSE", "+OK\r\n");
+            assert_eq!(alone.read().int(), 7);
+            assert_eq!(queued.read_bytes(), b"*1\r\n:7\r\n");
+        }
+    });
+}
+
+#[test]
 fn a_pause_deletes_nothing_whose_time_has_come() {
     on_all_shards(|server, client| {
         let expired = |client: &mut Client, what: &str| info_field(client, "stats", what);

@@ -1,5 +1,5 @@
 //! What holds for keys of every type, small and large: deadlines, copies, names, databases.
-use super::on_all_shards;
+use super::{check, on_all_shards};
 use super::support::{Client, Value, command};
 
 /// Name of the type, what makes a key of it, and what changes such a key. `%` counts up.
@@ -180,6 +180,18 @@ fn sort_reads_the_keys_of_all_shards() {
             assert_eq!(texts(client, &format!("LRANGE to{i} 0 -1")), "00 11 33 44 66 77   ");
         }
     });
+}
+
+#[test]
+fn refusals_of_trimming_come_in_order() {
+    check(
+        r#"
+        XTRIM s LIMIT 0             => -ERR syntax error, XTRIM must be called with a trimming strategy
+        XTRIM s LIMIT 1             => -ERR syntax error, LIMIT cannot be used without specifying a trimming strategy
+        XTRIM s MAXLEN 3 LIMIT 0    => -ERR syntax error, LIMIT cannot be used without the special ~ option
+        XADD s LIMIT 0 * f v        => -ERR syntax error, LIMIT cannot be used without the special ~ option
+        "#,
+    );
 }
 
 #[test]

@@ -51,7 +51,7 @@ impl Options {
                 break;
             }
         }
-        options.check()?;
+        options.check(false)?;
         Ok(options)
     }
 
@@ -62,10 +62,7 @@ impl Options {
                 return Err(Error::Syntax);
             }
         }
-        options.check()?;
-        if options.keep.is_none() {
-            return Err(Error::err("syntax error, XTRIM must be called with a trimming strategy"));
-        }
+        options.check(true)?;
         Ok(options)
     }
 
@@ -112,11 +109,14 @@ impl Options {
         Ok(())
     }
 
-    fn check(&self) -> Done {
+    fn check(&self, must_trim: bool) -> Done {
         if self.keep.is_none() && self.limit.is_some_and(|limit| limit > 0) {
             return Err(Error::err(
                 "syntax error, LIMIT cannot be used without specifying a trimming strategy",
             ));
+        }
+        if self.keep.is_none() && must_trim {
+            return Err(Error::err("syntax error, XTRIM must be called with a trimming strategy"));
         }
         if self.limit.is_some() && !self.whole_nodes {
             return Err(Error::err("syntax error, LIMIT cannot be used without the special ~ option"));
