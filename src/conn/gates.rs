@@ -13,8 +13,7 @@ use crate::wire::{Args, Error};
 /// Whether the command must wait for CLIENT PAUSE to end. An elapsed pause is cleared on the way.
 pub fn is_paused(row: RowRef, args: &Args<'_>, client: &Client, host: &Host, now: Now) -> bool {
     let bits = host.gates.load(Ordering::Relaxed);
-    let paused =
-        bits & gate::PAUSE_ALL != 0 || bits & gate::PAUSE_WRITE != 0 && may_write(row, args, client);
+    let paused = bits & gate::PAUSE_ALL != 0 || bits & gate::PAUSE_WRITE != 0 && may_write(row, args, client);
     if !paused {
         return false;
     }

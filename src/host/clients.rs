@@ -3,8 +3,8 @@
 //! Taken at connect, disconnect and by administrators only. What changes with every batch is atomic and written
 //! by the client's own shard.
 use std::collections::BTreeMap;
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 

@@ -93,9 +93,13 @@ impl<'a> Door<'a> {
         out.error(error);
     }
 
-    /// A command that waited ends without having been served: it counts as a call all the same.
+    /// A command that waited ends without having been served: it counts as a call all the same, which has `failed` when
+    /// somebody ended it with an error.
     #[cold]
-    pub fn count_unserved(&self, row: RowRef, caller: &Caller, args: &Args<'_>) {
+    pub fn count_unserved(&self, row: RowRef, caller: &Caller, args: &Args<'_>, failed: bool) {
+        if failed {
+            self.counters.commands[row.id as usize].failed.add(1);
+        }
         self.finish_after(0, row, Ok(()), 0, caller, args, &mut Out::default());
     }
 

@@ -145,7 +145,9 @@ fn a_pause_deletes_nothing_whose_time_has_come() {
         client.check("CLIENT PAUSE 100000 WRITE", "+QUEUED\r\n");
         assert_eq!(client.run("EXEC").items().len(), 11);
         for mut other in (0..4).map(|_| server.client()) {
-            wait_until("keys are absent", || (0..8).all(|i| other.bytes(&format!("GET key{i}")) == b"$-1\r\n"));
+            wait_until("keys are absent", || {
+                (0..8).all(|i| other.bytes(&format!("GET key{i}")) == b"$-1\r\n")
+            });
             wait_until("a field is absent", || other.bytes("HGET hash gone") == b"$-1\r\n");
             other.check("SCAN 0 COUNT 1000", "*2\r\n$1\r\n0\r\n*1\r\n$4\r\nhash\r\n");
         }

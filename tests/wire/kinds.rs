@@ -1,6 +1,6 @@
 //! What holds for keys of every type, small and large: deadlines, copies, names, databases.
-use super::{check, on_all_shards};
 use super::support::{Client, Value, command};
+use super::{check, on_all_shards};
 
 /// Name of the type, what makes a key of it, and what changes such a key. `%` counts up.
 const KINDS: &[(&str, &str, &str)] = &[

@@ -179,7 +179,7 @@ pub(in crate::cmd) fn with_text<T>(value: Option<Payload<'_>>, f: impl FnOnce(&[
 
 /// Length of a stored string in bytes.
 #[inline]
-pub(super) fn len_of(value: Payload<'_>) -> usize {
+pub fn len_of(value: Payload<'_>) -> usize {
     with_text(Some(value), <[u8]>::len)
 }
 
