@@ -38,7 +38,8 @@ fn may_write(row: RowRef, args: &Args<'_>, client: &Client) -> bool {
     }
 }
 
-/// Whether a caller may run a command for developers, by the setting `enable-debug-command`.
+/// Whether a caller may run a command for developers, by the setting `enable-debug-command`, or one about modules, by
+/// `enable-module-command`.
 ///
 /// # Errors
 /// The refusal, when it may not.
@@ -46,14 +47,18 @@ pub fn allowed(row: RowRef, host: &Host, caller: &Caller) -> Result<(), Error> {
     if row.spec.flags & flag::PROTECTED == 0 {
         return Ok(());
     }
-    match host.settings().choice(P::ENABLE_DEBUG_COMMAND) {
+    let (setting, shown) = match row.spec.name.split('|').next() {
+        Some("module") => (P::ENABLE_MODULE_COMMAND, "MODULE"),
+        _ => (P::ENABLE_DEBUG_COMMAND, "DEBUG"),
+    };
+    match host.settings().choice(setting) {
         "yes" => Ok(()),
         "local" if caller.local => Ok(()),
-        _ => Err(Error::err(
-            "DEBUG command not allowed. If the enable-debug-command option is set to \"local\", \
-             you can run it from a local connection, otherwise you need to set this option \
-             in the configuration file, and then restart the server.",
-        )),
+        _ => Err(Error::err(format_args!(
+            "{shown} command not allowed. If the {} option is set to \"local\", you can run it from a local \
+             connection, otherwise you need to set this option in the configuration file, and then restart the server.",
+            setting.row().name
+        ))),
     }
 }
 

@@ -207,3 +207,21 @@ fn it_moves_to_other_addresses_and_stays_where_it_cannot() {
         }
     }
 }
+
+#[test]
+fn there_are_no_modules() {
+    for (allowed, load) in [
+        (
+            "no",
+            "-ERR MODULE command not allowed. If the enable-module-command option is set to \"local\", you can run it \
+             from a local connection, otherwise you need to set this option in the configuration file, and then \
+             restart the server.\r\n",
+        ),
+        ("local", "-ERR Error loading the extension. Please check the server logs.\r\n"),
+    ] {
+        let server = Server::start(1, &["--enable-module-command", allowed]);
+        let mut client = server.client();
+        client.check("MODULE LIST", "*0\r\n");
+        client.check("MODULE LOAD nosuch.so", load);
+    }
+}
