@@ -3,6 +3,8 @@ use crate::cmd::cx::ConnCx;
 use crate::cmd::docs;
 use crate::cmd::spec::{Done, Group::Server as S, Spec, flag};
 use crate::config::{Caller, P, Settings, absent_feature, flags, rewrite};
+use crate::host::Listen;
+use crate::rt::log::{Level, line};
 use crate::wire::{Args, Error, Out};
 
 const ADMIN: u32 = flag::ADMIN | flag::NOSCRIPT;
@@ -72,7 +74,7 @@ fn set(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let caller = Caller { local: cx.client.caller.local, loading: false };
     cx.host.change_settings(|old| {
         let next = old.apply_many(&pairs, caller).map_err(|error| Error::line(error.to_string()))?;
-        apply(old, &next)?;
+        apply(cx.host.listen.get(), old, &next)?;
         let rewrites = &cx.host.rewrites;
         if next.bool(P::APPENDONLY) && !old.bool(P::APPENDONLY) {
             rewrites.lock().ask();
@@ -84,21 +86,37 @@ fn set(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
 }
 
 /// Does what has to happen outside of the settings, or says why it cannot.
-fn apply(old: &Settings, next: &Settings) -> Done {
+fn apply(listen: Option<&Listen>, old: &Settings, next: &Settings) -> Done {
     if let Some(id) = absent_feature(next) {
         return Err(refused(id, "not available in this version of Perigee"));
     }
     let changed = old.differences(next);
-    // Listening sockets are opened at start only.
-    if let Some(id) = [P::PORT, P::BIND].into_iter().find(|id| changed.contains(id)) {
-        return Err(refused(id, "not available in this version of Perigee"));
-    }
     if changed.contains(&P::DIR)
         && let Err(error) = std::env::set_current_dir(next.path(P::DIR))
     {
         return Err(refused(P::DIR, &reason(&error)));
     }
-    Ok(())
+    move_to(listen, old, next, &changed).inspect_err(|_| {
+        // It was there a moment ago.
+        let _ = std::env::set_current_dir(old.path(P::DIR));
+    })
+}
+
+/// Listens at other addresses if they have changed.
+fn move_to(listen: Option<&Listen>, old: &Settings, next: &Settings, changed: &[P]) -> Done {
+    const REASONS: [(P, &str); 2] = [
+        (P::PORT, "Unable to listen on this port. Check server logs."),
+        (P::BIND, "Failed to bind to specified addresses."),
+    ];
+    let Some((id, why)) = REASONS.into_iter().find(|(id, _)| changed.contains(id)) else { return Ok(()) };
+    let moved = match listen {
+        Some(listen) => listen(old, next),
+        None => Err("This server listens nowhere.".to_string()),
+    };
+    moved.map_err(|error| {
+        line(Level::Warning, &error);
+        refused(id, why)
+    })
 }
 
 fn refused(id: P, reason: &str) -> Error {
@@ -139,7 +157,7 @@ mod tests {
         let old = Settings::default();
         let pairs: Vec<_> = pairs.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
         let next = old.apply_many(&pairs, Caller::default()).map_err(|error| error.to_string())?;
-        apply(&old, &next).map_err(|error| error.to_string())
+        apply(None, &old, &next).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -149,7 +167,10 @@ mod tests {
             Err(format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"))
         };
         assert_eq!(outcome(&[("timeout", "5"), ("tls-port", "1")]), refusal("tls-port"));
-        assert_eq!(outcome(&[("port", "7000")]), refusal("port"));
+        let nowhere = Err("ERR CONFIG SET failed (possibly related to argument 'port') - \
+                           Unable to listen on this port. Check server logs."
+            .to_string());
+        assert_eq!(outcome(&[("port", "7000")]), nowhere);
         assert_eq!(
             outcome(&[("appendonly", "no"), ("save", ""), ("maxmemory-policy", "allkeys-lru")]),
             Ok(())

@@ -2,4 +2,5 @@
 pub mod config;
 pub mod debug;
 pub mod memory;
+pub mod module;
 pub mod server;

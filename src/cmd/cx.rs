@@ -588,8 +588,6 @@ pub struct Client {
     pub reply_mode: ReplyMode,
     /// What the last command asks of the driver.
     pub wish: Wish,
-    /// It is a script, which stands in for its client.
-    pub is_script: bool,
     /// The transaction that is being queued.
     pub multi: Option<Box<Multi>>,
     /// The keys it watches.
@@ -617,7 +615,6 @@ impl Client {
             gates: gate::ALWAYS,
             reply_mode: ReplyMode::On,
             wish: Wish::None,
-            is_script: false,
             info,
         }
     }

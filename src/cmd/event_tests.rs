@@ -61,14 +61,8 @@ impl Server {
     fn new(shards: usize) -> Server {
         let mut settings = Settings::default();
         settings.set(b"notify-keyspace-events", &[b"KEAn"]).unwrap();
-        let facts = Facts {
-            settings: settings.clone(),
-            shards,
-            commands: 0,
-            config_file: None,
-            io_driver: "none",
-            port: 0,
-        };
+        let facts =
+            Facts { settings: settings.clone(), shards, commands: 0, config_file: None, io_driver: "none" };
         let host = Host::new(facts);
         let settings = Arc::new(settings);
         let store = |counters: &Arc<Counters>| Store::new(settings.clone(), counters.clone());

@@ -3,6 +3,7 @@
 //! Must stay true: every command between MULTI and EXEC is queued and none runs early; EXEC holds the shards of all keys
 //! of its commands and of all watched keys, so nobody sees a part of it, and nothing changes between its look at the
 //! watched keys and its first command.
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::cx::{Client, ConnCx, WholeCx};
@@ -159,6 +160,7 @@ fn watch(cx: &mut WholeCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     }
     let db = cx.client.caller.db;
     let watched = cx.client.watched.get_or_insert_default();
+    *cx.client.info.watched_changed.lock() = Arc::downgrade(&watched.changed);
     for key in args.keys(args.left()) {
         if watched.each().any(|(other, watched)| other == db && watched.bytes == key.bytes) {
             continue;

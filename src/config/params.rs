@@ -394,7 +394,7 @@ Security {
     /// Who may use DEBUG: nobody, anyone, or clients on this machine.
     ENABLE_DEBUG_COMMAND = choice("enable-debug-command", "no", PERMISSIONS).immutable();
     /// Who may use MODULE; there are no modules to load.
-    ENABLE_MODULE_COMMAND = choice("enable-module-command", "no", PERMISSIONS).immutable().inert();
+    ENABLE_MODULE_COMMAND = choice("enable-module-command", "no", PERMISSIONS).immutable();
 }
 Tls {
     /// TCP port for TLS; 0 opens none.

@@ -103,13 +103,13 @@ impl Session {
         }
         match blocked.claim.stand() {
             Stand::TimedOut => {
-                count_unserved(local, blocked);
+                count_unserved(local, blocked, false);
                 let reply = blocked.reply.clone();
                 self.end_wait(local, |out| out.buf.extend_from_slice(&reply));
                 None
             }
             Stand::Unblocked => {
-                count_unserved(local, blocked);
+                count_unserved(local, blocked, true);
                 let error = Error::line("UNBLOCKED client unblocked via CLIENT UNBLOCK".into());
                 self.end_wait(local, |out| local.door_now().refuse(&error, out));
                 None
@@ -171,8 +171,9 @@ impl Session {
 }
 
 /// The command that the client is blocked in ends without having been served.
-fn count_unserved(local: &Local, blocked: &Blocked) {
+fn count_unserved(local: &Local, blocked: &Blocked, failed: bool) {
     if let Some(waiter) = &blocked.waiter {
-        local.door_now().count_unserved(table().row(waiter.row()), waiter.caller(), &waiter.args());
+        let row = table().row(waiter.row());
+        local.door_now().count_unserved(row, waiter.caller(), &waiter.args(), failed);
     }
 }

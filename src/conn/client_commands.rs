@@ -187,6 +187,9 @@ fn flags(info: &ClientInfo) -> String {
         mark::PUBSUB => info.is_subscriber(),
         mark::MULTI => info.queued.load(Ordering::Relaxed) >= 0,
         mark::BLOCKED => info.wait.lock().is_some() || info.has(mark::PAUSED),
+        mark::CHANGED => {
+            info.watched_changed.lock().upgrade().is_some_and(|changed| changed.load(Ordering::Relaxed))
+        }
         mark::KILLED => info.killed.load(Ordering::Relaxed),
         bit => info.has(bit),
     };
@@ -403,7 +406,7 @@ fn pause(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let end = pause_end(length, cx.now.ms)?;
     // A pause never shortens or weakens the one in force; one that is over counts for nothing.
     let host = cx.host;
-    if host.pause_until_ms.load(Ordering::Relaxed) <= cx.now.ms {
+    if !host.is_paused(cx.now.ms) {
         host.gates.fetch_and(!(gate::PAUSE_ALL | gate::PAUSE_WRITE), Ordering::Relaxed);
     }
     host.pause_until_ms.fetch_max(end, Ordering::Relaxed);

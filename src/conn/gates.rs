@@ -3,29 +3,43 @@ use std::sync::atomic::Ordering;
 
 use crate::cmd::cx::{Caller, Client, ReplyMode};
 use crate::cmd::spec::{Route, flag, gate};
-use crate::cmd::table::RowRef;
+use crate::cmd::table::{RowRef, table};
 use crate::config::P;
 use crate::host::Host;
+use crate::script;
 use crate::store::Now;
-use crate::wire::Error;
+use crate::wire::{Args, Error};
 
 /// Whether the command must wait for CLIENT PAUSE to end. An elapsed pause is cleared on the way.
-pub fn is_paused(row: RowRef, client: &Client, host: &Host, now: Now) -> bool {
-    let flags = flags_of(row, client);
+pub fn is_paused(row: RowRef, args: &Args<'_>, client: &Client, host: &Host, now: Now) -> bool {
     let bits = host.gates.load(Ordering::Relaxed);
-    let paused = bits & gate::PAUSE_ALL != 0
-        || bits & gate::PAUSE_WRITE != 0 && flags & (flag::WRITE | flag::MAY_REPLICATE) != 0;
+    let paused = bits & gate::PAUSE_ALL != 0 || bits & gate::PAUSE_WRITE != 0 && may_write(row, args, client);
     if !paused {
         return false;
     }
-    if now.ms >= host.pause_until_ms.load(Ordering::Relaxed) {
+    if !host.is_paused(now.ms) {
         host.gates.fetch_and(!(gate::PAUSE_ALL | gate::PAUSE_WRITE), Ordering::Relaxed);
         return false;
     }
     true
 }
 
-/// Whether a caller may run a command for developers, by the setting `enable-debug-command`.
+/// Whether a command, or one of those that EXEC would run, may write.
+fn may_write(row: RowRef, args: &Args<'_>, client: &Client) -> bool {
+    let writes = |row: RowRef, args: &Args<'_>| {
+        script::commands::flags_of(row.spec, args) & (flag::WRITE | flag::MAY_REPLICATE) != 0
+    };
+    match (row.spec.route, &client.multi) {
+        (Route::Transaction, Some(multi)) => {
+            let queued = &multi.queued;
+            queued.commands.iter().any(|command| writes(table().row(command.row), &queued.args(*command)))
+        }
+        _ => writes(row, args),
+    }
+}
+
+/// Whether a caller may run a command for developers, by the setting `enable-debug-command`, or one about modules, by
+/// `enable-module-command`.
 ///
 /// # Errors
 /// The refusal, when it may not.
@@ -33,14 +47,18 @@ pub fn allowed(row: RowRef, host: &Host, caller: &Caller) -> Result<(), Error> {
     if row.spec.flags & flag::PROTECTED == 0 {
         return Ok(());
     }
-    match host.settings().choice(P::ENABLE_DEBUG_COMMAND) {
+    let (setting, shown) = match row.spec.name.split('|').next() {
+        Some("module") => (P::ENABLE_MODULE_COMMAND, "MODULE"),
+        _ => (P::ENABLE_DEBUG_COMMAND, "DEBUG"),
+    };
+    match host.settings().choice(setting) {
         "yes" => Ok(()),
         "local" if caller.local => Ok(()),
-        _ => Err(Error::err(
-            "DEBUG command not allowed. If the enable-debug-command option is set to \"local\", \
-             you can run it from a local connection, otherwise you need to set this option \
-             in the configuration file, and then restart the server.",
-        )),
+        _ => Err(Error::err(format_args!(
+            "{shown} command not allowed. If the {} option is set to \"local\", you can run it from a local \
+             connection, otherwise you need to set this option in the configuration file, and then restart the server.",
+            setting.row().name
+        ))),
     }
 }
 

@@ -595,7 +595,7 @@ impl Session {
         command: &Parsing,
         args: &mut Args<'_>,
     ) -> Option<Stop> {
-        if gates::is_paused(row, &self.client, round.door.host, round.door.now) {
+        if gates::is_paused(row, args, &self.client, round.door.host, round.door.now) {
             return Some(Stop::Paused);
         }
         let before = self.out.buf.len();

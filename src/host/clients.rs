@@ -3,8 +3,8 @@
 //! Taken at connect, disconnect and by administrators only. What changes with every batch is atomic and written
 //! by the client's own shard.
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
@@ -40,6 +40,8 @@ pub mod mark {
     pub const NO_TOUCH: u32 = 1 << 10;
     /// Waits for CLIENT PAUSE to end; has no letter of its own.
     pub const PAUSED: u32 = 1 << 11;
+    /// Something that it watches has changed. Follows from that.
+    pub const CHANGED: u32 = 1 << 12;
 
     /// The letters in the order in which they are printed.
     pub const LETTERS: &[(u32, char)] = &[
@@ -50,6 +52,7 @@ pub mod mark {
         (TRACKING, 't'),
         (TRACKING_BROKEN, 'R'),
         (TRACKING_BROADCAST, 'B'),
+        (CHANGED, 'd'),
         (CLOSES, 'c'),
         (KILLED, 'A'),
         (NO_EVICT, 'e'),
@@ -108,6 +111,8 @@ pub struct ClientInfo {
     pub queued_bytes: AtomicU64,
     /// Keys that it watches.
     pub watched: AtomicU32,
+    /// Raised when one of them has changed; gone when it watches none.
+    pub watched_changed: Mutex<Weak<AtomicBool>>,
     /// Who hears of changes of keys that it tracks: 0: it does itself; -1: it tracks none.
     pub redirect: AtomicI64,
     /// Bits of [`mark`].
@@ -149,6 +154,7 @@ impl ClientInfo {
             queued: AtomicI64::new(-1),
             queued_bytes: AtomicU64::new(0),
             watched: AtomicU32::new(0),
+            watched_changed: Mutex::default(),
             redirect: AtomicI64::new(-1),
             marks: AtomicU32::new(0),
             killed: AtomicBool::new(false),

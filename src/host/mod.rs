@@ -22,8 +22,8 @@ pub mod running;
 pub mod slow_log;
 pub mod tracking;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
@@ -49,6 +49,9 @@ use tracking::Trackers;
 
 /// Server-wide gate bits (see [`gate`]).
 pub type Gates = AtomicU32;
+
+/// Moves the server to other addresses; `Err`: why it cannot, in which case it stays.
+pub type Listen = Box<dyn Fn(&Settings, &Settings) -> Result<(), String> + Send + Sync>;
 
 /// Process-wide facts.
 pub struct Host {
@@ -85,8 +88,8 @@ pub struct Host {
     pub config_file: Option<std::path::PathBuf>,
     /// The I/O driver in force: `io_uring` or `epoll`.
     pub io_driver: &'static str,
-    /// The port in force.
-    pub port: u16,
+    /// Listens where the second settings say, instead of where the first do.
+    pub listen: OnceLock<Listen>,
     /// The process shall end.
     pub stopping: AtomicBool,
     /// What is measured from time to time.
@@ -120,8 +123,6 @@ pub struct Facts {
     pub config_file: Option<std::path::PathBuf>,
     /// The I/O driver in force.
     pub io_driver: &'static str,
-    /// The port in force.
-    pub port: u16,
 }
 
 impl Host {
@@ -149,7 +150,7 @@ impl Host {
             started_us: clock::wall_us(),
             config_file: facts.config_file,
             io_driver: facts.io_driver,
-            port: facts.port,
+            listen: OnceLock::new(),
             stopping: AtomicBool::new(false),
             gauges: Gauges::new(),
             scripts: running::Scripts::default(),
@@ -190,6 +191,11 @@ impl Host {
     /// Has every shard look again at what it takes over with the settings.
     pub fn renew_settings(&self) {
         self.settings_version.fetch_add(1, Ordering::Release);
+    }
+
+    /// Whether CLIENT PAUSE is in force. Nothing is deleted then because its time has come.
+    pub fn is_paused(&self, now_ms: u64) -> bool {
+        now_ms < self.pause_until_ms.load(Ordering::Relaxed)
     }
 
     /// Cycles of the time stamp counter in a microsecond, measured since the start.

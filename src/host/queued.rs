@@ -16,6 +16,8 @@ pub struct Caller {
     pub local: bool,
     /// The command is part of a transaction or a script: it must not wait for others.
     pub is_part: bool,
+    /// A script calls the command.
+    pub is_script: bool,
     /// The client keeps what its commands read: the stores must note which keys that is.
     pub tracks: bool,
     /// Whose command it is: the client's unique number; 0: nobody's.

@@ -463,7 +463,7 @@ mod tests {
     fn host() -> Host {
         let settings = Settings::default();
         let io_driver = "none";
-        Host::new(Facts { settings, shards: 2, commands: 0, config_file: None, io_driver, port: 0 })
+        Host::new(Facts { settings, shards: 2, commands: 0, config_file: None, io_driver })
     }
 
     fn stores() -> Vec<Store> {

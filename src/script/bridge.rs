@@ -54,7 +54,7 @@ impl<'r, 'a> Run<'r, 'a> {
         let mut client = Client::new(cx.client.info.clone());
         client.caller = cx.client.caller;
         client.caller.is_part = true;
-        client.is_script = true;
+        client.caller.is_script = true;
         let started = clock::instant();
         let name = &ready.name;
         let (has_written, is_known) = (false, false);

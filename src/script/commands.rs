@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use super::bridge::{self, Run};
 use super::engine::{Engine, Options, Ready};
+use super::flags::{self, Flags};
 use super::libraries::Libraries;
 use super::scripts::Scripts;
 use crate::base::num;
@@ -125,6 +126,24 @@ thread_local! {
 /// This thread's engine.
 pub fn engine() -> Rc<Engine> {
     ENGINE.with(Rc::clone)
+}
+
+/// The flag bits of a command, those of a script that says something about itself by what it says: it writes, or it
+/// does not.
+pub fn flags_of(spec: &Spec, args: &Args<'_>) -> u32 {
+    let said = match spec.name {
+        "eval" => flags::of_script(args.get(1)).ok().map(|(flags, _)| flags),
+        "evalsha" => engine().find(&known().scripts, args.get(1)).map(|ready| ready.flags),
+        "fcall" => engine().function(&known().libraries, args.get(1)).map(|ready| ready.flags),
+        _ => None,
+    };
+    match said {
+        Some(said) if !said.has(Flags::UNDECLARED) => {
+            let writes = if said.has(Flags::NO_WRITES) { 0 } else { flag::WRITE };
+            spec.flags & !flag::MAY_REPLICATE | writes
+        }
+        _ => spec.flags,
+    }
 }
 
 /// The number of keys behind the script's name.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use crate::base::clock;
@@ -31,7 +31,8 @@ use crate::shard::mesh::RING_MESSAGES;
 use crate::shard::msg::Control;
 use crate::store::Store;
 
-use super::{listen, replay, table};
+use super::listen::{self, Listeners};
+use super::{replay, table};
 
 /// Milliseconds between two rounds of chores.
 const TICK_MS: u64 = 100;
@@ -60,10 +61,11 @@ pub fn run(mut settings: Settings, config_file: Option<PathBuf>) -> Result<(), S
     let dir = enter_dir(&mut settings)?;
     let driver = choose_driver(&settings)?;
     let shards = choose_shards(&settings);
-    let listeners = listen::open(&settings)?;
-    let port = listeners[0].local_addr().map_err(|e| e.to_string())?.port();
+    let sockets = listen::open(&settings)?;
+    let port = sockets[0].local_addr().map_err(|e| e.to_string())?.port();
+    settings.set_id(P::PORT, &[port.to_string().as_bytes()]).map_err(|e| e.to_string())?;
     let rows = table::assemble().rows().len();
-    announce(&settings, shards, driver, port, &dir);
+    announce(&settings, shards, driver, &dir);
 
     let host = Arc::new(Host::new(Facts {
         settings,
@@ -71,18 +73,14 @@ pub fn run(mut settings: Settings, config_file: Option<PathBuf>) -> Result<(), S
         commands: rows,
         config_file,
         io_driver: driver.name(),
-        port,
     }));
     // Before any thread is bound to a core: helpers inherit what their maker may use.
     host.lazy_free.start();
     let _lock = lock_folder(&host.settings())?;
-    let is_logged = host.settings().bool(P::APPENDONLY);
-    // With a log, that is the data.
-    let start = if is_logged { Start::Empty } else { load::at_start(&host)? };
+    let start = load::at_start(&host)?;
     let (shared, seats) = build(host)?;
     stop_on_signals(&shared)?;
     tell_trouble(&shared);
-    let next = Arc::new(AtomicUsize::new(0));
     let mut threads = Vec::new();
     let mut start = Some(start);
     for (id, (controls, pillow)) in seats.into_iter().enumerate() {
@@ -91,9 +89,11 @@ pub fn run(mut settings: Settings, config_file: Option<PathBuf>) -> Result<(), S
         let shard = move || run_shard(id, shared, controls, pillow, driver, start);
         threads.push(thread.spawn(shard).map_err(|e| format!("Can't start a shard's thread: {e}"))?);
     }
-    for listener in listeners {
-        listen::accept(listener, shared.clone(), next.clone()).map_err(|e| e.to_string())?;
-    }
+    let listeners = Listeners::new(shared.clone());
+    listeners.accept(sockets)?;
+    let move_to = move |old: &Settings, next: &Settings| listeners.move_to(old, next);
+    // Nobody else sets it.
+    let _ = shared.host.listen.set(Box::new(move_to));
     for thread in threads {
         if thread.join().is_err() {
             // A server without one of its shards would answer wrongly.
@@ -156,10 +156,10 @@ fn choose_shards(settings: &Settings) -> usize {
     }
 }
 
-fn announce(settings: &Settings, shards: usize, driver: Driver, port: u16, dir: &std::path::Path) {
+fn announce(settings: &Settings, shards: usize, driver: Driver, dir: &std::path::Path) {
     let pid = std::process::id();
     line(Level::Notice, &format!("Perigee {VERSION} (compatible with Redis 8.0), PID: {pid}"));
-    let databases = settings.int(P::DATABASES);
+    let (databases, port) = (settings.int(P::DATABASES), settings.int(P::PORT));
     line(
         Level::Notice,
         &format!(
@@ -296,6 +296,7 @@ fn run_shard(
         }
         pump(&local, pillow).await;
         drain(&local).await;
+        hang_up(&local);
     };
     if let Err(error) = rt::run(driver, main) {
         line(Level::Warning, &format!("Shard {id} cannot run its driver: {error}"));
@@ -336,6 +337,17 @@ async fn drain(local: &Local) {
             return;
         }
         rt::sleep_ms(5).await;
+    }
+}
+
+/// Ends this shard's connections. The kernel closes the sockets of a ring some time after the process has gone; clients
+/// must not be able to send into them until then.
+fn hang_up(local: &Local) {
+    let clients = &local.shared.host.clients;
+    for client in clients.all() {
+        if client.shard.load(Ordering::Relaxed) == local.id as i32 {
+            clients.kill(&client);
+        }
     }
 }
 
@@ -412,7 +424,8 @@ pub(super) fn tidy_step(local: &Local) -> bool {
     let Some(mut store) = local.enter() else { return false };
     let start = clock::instant();
     let door = local.door(store.now);
-    let more = store.expire_step() | door.limit_tracked(&mut store);
+    let is_paused = local.shared.host.is_paused(store.now.ms);
+    let more = (!is_paused && store.expire_step()) | door.limit_tracked(&mut store);
     store.sweep_listeners();
     door.spread_one(&mut store);
     local.write_log_of(&mut store);

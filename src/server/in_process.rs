@@ -30,7 +30,6 @@ impl InProcess {
             commands,
             config_file: None,
             io_driver: "none",
-            port: 0,
         });
         let (shared, mut seats) = boot::build(Arc::new(host))?;
         let (controls, _) = seats.pop().expect("there is a seat for every shard");

@@ -1,12 +1,15 @@
 //! Sockets to listen at, and the threads that accept.
 //!
-//! Must stay true: connections are dealt out to the shards in turns, so they spread evenly whatever their addresses.
+//! Must stay true: connections are dealt out to the shards in turns, so they spread evenly whatever their addresses;
+//! where the server cannot listen at other addresses, it goes on at those it had.
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
 use crate::config::{P, Settings};
@@ -65,28 +68,97 @@ fn bind(address: SocketAddr, settings: &Settings) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Starts a thread that accepts from `listener` for as long as the process lives.
-///
-/// # Errors
-/// When the thread cannot be started.
-pub fn accept(listener: TcpListener, shared: Arc<Shared>, next: Arc<AtomicUsize>) -> io::Result<()> {
-    std::thread::Builder::new().name("accept".into()).stack_size(128 * 1024).spawn(move || {
-        loop {
-            match listener.accept() {
-                Ok((stream, _)) => {
-                    prepare(&stream, &shared.host.settings());
-                    let shard = next.fetch_add(1, Ordering::Relaxed) % shared.shards();
-                    shared.control(shard, Control::Connection(stream));
-                }
-                Err(error) => {
-                    // Out of descriptors, most likely: others must close first.
-                    line(Level::Warning, &format!("Accepting a client connection: {error}"));
-                    std::thread::sleep(Duration::from_millis(100));
-                }
+/// The sockets that the server listens at.
+pub struct Listeners {
+    shared: Arc<Shared>,
+    /// Number of connections so far.
+    accepted: Arc<AtomicUsize>,
+    open: Mutex<Vec<Accepting>>,
+}
+
+/// A socket, and the thread that accepts from it.
+struct Accepting {
+    listener: Arc<TcpListener>,
+    ends: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Listeners {
+    /// None yet.
+    pub fn new(shared: Arc<Shared>) -> Listeners {
+        Listeners { shared, accepted: Arc::default(), open: Mutex::default() }
+    }
+
+    /// Starts to accept from these, each on a thread of its own.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn accept(&self, listeners: Vec<TcpListener>) -> Result<(), String> {
+        for listener in listeners {
+            let (listener, ends) = (Arc::new(listener), Arc::new(AtomicBool::new(false)));
+            let (shared, accepted) = (self.shared.clone(), self.accepted.clone());
+            let run = (listener.clone(), ends.clone());
+            let thread = std::thread::Builder::new()
+                .name("accept".into())
+                .stack_size(128 * 1024)
+                .spawn(move || accept(&run.0, &run.1, &shared, &accepted))
+                .map_err(|e| e.to_string())?;
+            self.open.lock().push(Accepting { listener, ends, thread });
+        }
+        Ok(())
+    }
+
+    /// Closes all sockets; connections that were accepted stay.
+    fn close(&self) {
+        for Accepting { listener, ends, thread } in self.open.lock().drain(..) {
+            ends.store(true, Ordering::Release);
+            // Wakes the thread up.
+            let _ = SockRef::from(&*listener).shutdown(Shutdown::Both);
+            // Whether it ended well or not, it is gone, and its socket with it.
+            let _ = thread.join();
+        }
+    }
+
+    /// Listens where `next` says instead of where `old` says. Without a port or an address it listens nowhere.
+    ///
+    /// # Errors
+    /// Why it cannot; it listens as before then.
+    pub fn move_to(&self, old: &Settings, next: &Settings) -> Result<(), String> {
+        // The new addresses may overlap with the old ones.
+        self.close();
+        let moved = open_some(next).and_then(|listeners| self.accept(listeners));
+        if moved.is_err() {
+            self.close();
+            open_some(old).and_then(|listeners| self.accept(listeners))?;
+        }
+        moved
+    }
+}
+
+fn open_some(settings: &Settings) -> Result<Vec<TcpListener>, String> {
+    if settings.int(P::PORT) == 0 || settings.addresses().is_empty() {
+        return Ok(Vec::new());
+    }
+    open(settings)
+}
+
+/// Accepts connections until `ends` is set and the socket shut down.
+fn accept(listener: &TcpListener, ends: &AtomicBool, shared: &Shared, accepted: &AtomicUsize) {
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                prepare(&stream, &shared.host.settings());
+                let shard = accepted.fetch_add(1, Ordering::Relaxed) % shared.shards();
+                shared.control(shard, Control::Connection(stream));
+            }
+            Err(_) if ends.load(Ordering::Acquire) => return,
+            Err(error) => {
+                // Out of descriptors, most likely: others must close first.
+                line(Level::Warning, &format!("Accepting a client connection: {error}"));
+                std::thread::sleep(Duration::from_millis(100));
             }
         }
-    })?;
-    Ok(())
+    }
 }
 
 fn prepare(stream: &std::net::TcpStream, settings: &Settings) {

@@ -58,7 +58,6 @@ pub fn start(shards: usize, ring_messages: usize) -> Vec<Rc<Shard>> {
         commands: table::assemble().rows().len(),
         config_file: None,
         io_driver: "none",
-        port: 0,
     });
     let rung: Vec<Arc<AtomicBool>> = (0..shards).map(|_| Arc::default()).collect();
     let button = |rung: &Arc<AtomicBool>| {

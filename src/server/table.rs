@@ -34,6 +34,7 @@ pub fn families() -> Vec<&'static [Spec]> {
         admin::server::COMMANDS,
         admin::config::COMMANDS,
         admin::memory::COMMANDS,
+        admin::module::COMMANDS,
         admin::debug::COMMANDS,
     ]
 }

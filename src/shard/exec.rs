@@ -96,9 +96,13 @@ impl<'a> Door<'a> {
         out.error(error);
     }
 
-    /// A command that waited ends without having been served: it counts as a call all the same.
+    /// A command that waited ends without having been served: it counts as a call all the same, which has `failed` when
+    /// somebody ended it with an error.
     #[cold]
-    pub fn count_unserved(&self, row: RowRef, caller: &Caller, args: &Args<'_>) {
+    pub fn count_unserved(&self, row: RowRef, caller: &Caller, args: &Args<'_>, failed: bool) {
+        if failed {
+            self.counters.commands[row.id as usize].failed.add(1);
+        }
         self.finish_after(0, row, Ok(()), 0, caller, args, &mut Out::default());
     }
 
@@ -244,7 +248,7 @@ impl<'a> Door<'a> {
         } else {
             let (met, wait) = self.read(row, ReadStores::One(store), caller, args, out);
             if met != Met::Nothing {
-                see_to_all(row, WriteStores::One(store), caller, args, met);
+                self.see_to_all(row, WriteStores::One(store), caller, args, met);
             }
             wait
         };
@@ -270,7 +274,7 @@ impl<'a> Door<'a> {
             let shared: Vec<Option<&Store>> = (0..held.shards()).map(|shard| held.get(shard)).collect();
             let (met, wait) = self.read(row, ReadStores::Many(&shared), caller, args, out);
             if met != Met::Nothing {
-                see_to_all(row, WriteStores::Many(held), caller, args, met);
+                self.see_to_all(row, WriteStores::Many(held), caller, args, met);
             }
             wait
         };
@@ -306,6 +310,27 @@ impl<'a> Door<'a> {
         match stores {
             WriteStores::One(store) => self.part_on_one(row, store, caller, args, out),
             WriteStores::Many(held) => self.part_on_many(row, held, caller, args, out),
+        }
+    }
+
+    /// Sees to what a read met. While clients are paused nothing is deleted; it is absent all the same.
+    #[cold]
+    fn see_to_all(
+        &self,
+        row: RowRef,
+        mut stores: WriteStores<'_>,
+        caller: &Caller,
+        args: &Args<'_>,
+        mut met: Met,
+    ) {
+        stores.for_each(|store| store.actor = caller.client_id);
+        if self.host.is_paused(self.now.ms) {
+            met = if met == Met::Walked { Met::Nothing } else { Met::Missing };
+        }
+        match met {
+            Met::Nothing => {}
+            Met::Walked => stores.for_each(|store| store.expire_walked(caller.db)),
+            _ => for_keys(row, args, |at, key| see_to(stores.of(key.hash), caller.db, key, met, args, at)),
         }
     }
 
@@ -374,19 +399,8 @@ impl Parts for Door<'_> {
                 debug_assert!(wait.is_none(), "a part of a whole does not wait");
             }
         }
-        let origin = if client.is_script { Origin::Script } else { Origin::Client(&client.info) };
+        let origin = if client.caller.is_script { Origin::Script } else { Origin::Client(&client.info) };
         self.feed_monitors(row.spec, origin, client.caller.db, args);
-    }
-}
-
-/// Sees to what a read met.
-#[cold]
-fn see_to_all(row: RowRef, mut stores: WriteStores<'_>, caller: &Caller, args: &Args<'_>, met: Met) {
-    stores.for_each(|store| store.actor = caller.client_id);
-    match met {
-        Met::Nothing => {}
-        Met::Walked => stores.for_each(|store| store.expire_walked(caller.db)),
-        _ => for_keys(row, args, |at, key| see_to(stores.of(key.hash), caller.db, key, met, args, at)),
     }
 }
 

@@ -473,6 +473,15 @@ fn groups_deliver_to_one_reader_each() {
 #[test]
 fn others_may_end_a_wait() {
     on_all_shards(|server, client| {
+        let count = |client: &mut Client| -> (String, String) {
+            let info = client.run("INFO commandstats").string();
+            let line =
+                info.lines().find_map(|line| line.strip_prefix("cmdstat_bzpopmin:")).unwrap_or_default();
+            let field = |name: &str| {
+                line.split(',').find_map(|f| f.strip_prefix(name)).unwrap_or_default().to_string()
+            };
+            (field("calls="), field("failed_calls="))
+        };
         let mut free = server.client();
         let free_id = free.run("CLIENT ID").int();
         client.check(&format!("CLIENT UNBLOCK {free_id}"), ":0\r\n");
@@ -503,6 +512,8 @@ fn others_may_end_a_wait() {
                 client.check("LPOP a", "$1\r\nv\r\n");
             }
         }
+        // An end with an error counts as a failure.
+        assert_eq!(count(client), ("3".to_string(), "1".to_string()));
     });
 }
 

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::support::{Client, Server, command, wait_until};
-use super::{SHARDS, on_all_shards};
+use super::{SHARDS, info_field, on_all_shards};
 
 fn send_all(client: &mut Client, lines: &[&str]) {
     let bytes: Vec<u8> = lines.iter().flat_map(|l| command(&super::support::words(l))).collect();
@@ -93,6 +93,71 @@ fn a_pause_holds_commands_back_and_loses_none() {
         );
         client.check("CLIENT PAUSE x", "-ERR timeout is not an integer or out of range\r\n");
         client.check("CLIENT PAUSE -1", "-ERR timeout is negative\r\n");
+    });
+}
+
+#[test]
+fn a_pause_of_writes_heeds_what_scripts_say_about_themselves() {
+    const READS: &str = "#!lua flags=no-writes\nreturn 7";
+    on_all_shards(|server, client| {
+        let library = "#!lua name=lib\nredis.register_function{function_name='reads', callback=function() return 7 end, \
+             flags={'no-writes'}}\nredis.register_function('writes', function() return 7 end)";
+        assert_eq!(client.run_words(&["FUNCTION", "LOAD", library]).text(), b"lib");
+        let sha = client.run_words(&["SCRIPT", "LOAD", READS]).string();
+        client.check("CLIENT PAUSE 100000 WRITE", "+OK\r\n");
+        let mut other = server.client();
+        let reading = [["EVAL", READS, "0"], ["EVALSHA", &sha, "0"], ["FCALL", "reads", "0"]];
+        for words in &reading {
+            assert_eq!(other.run_words(words).int(), 7, "{words:?}");
+        }
+        other.check("MULTI", "+OK\r\n");
+        for words in &reading {
+            assert_eq!(other.run_words(words).text(), b"QUEUED");
+        }
+        other.check("EXEC", "*3\r\n:7\r\n:7\r\n:7\r\n");
+        client.check("CLIENT UNPAUSE", "+OK\r\n");
+        for words in [["EVAL", "return 7", "0"], ["EVAL", "#!lua\nreturn 7", "0"], ["FCALL", "writes", "0"]] {
+            let (mut alone, mut queued) = (server.client(), server.client());
+            queued.check("MULTI", "+OK\r\n");
+            assert_eq!(queued.run_words(&words).text(), b"QUEUED");
+            client.check("CLIENT PAUSE 100000 WRITE", "+OK\r\n");
+            alone.send_words(&words);
+            queued.send_words(&["EXEC"]);
+            alone.expect_silence();
+            queued.expect_silence();
+            client.check("CLIENT UNPAUSE", "+OK\r\n");
+            assert_eq!(alone.read().int(), 7);
+            assert_eq!(queued.read_bytes(), b"*1\r\n:7\r\n");
+        }
+    });
+}
+
+#[test]
+fn a_pause_deletes_nothing_whose_time_has_come() {
+    on_all_shards(|server, client| {
+        let expired = |client: &mut Client, what: &str| info_field(client, "stats", what);
+        client.check("MULTI", "+OK\r\n");
+        for i in 0..8 {
+            client.check(&format!("SET key{i} v PX 20"), "+QUEUED\r\n");
+        }
+        client.check("HSETEX hash PX 20 FIELDS 1 gone v", "+QUEUED\r\n");
+        client.check("HSET hash stays v", "+QUEUED\r\n");
+        client.check("CLIENT PAUSE 100000 WRITE", "+QUEUED\r\n");
+        assert_eq!(client.run("EXEC").items().len(), 11);
+        for mut other in (0..4).map(|_| server.client()) {
+            wait_until("keys are absent", || {
+                (0..8).all(|i| other.bytes(&format!("GET key{i}")) == b"$-1\r\n")
+            });
+            wait_until("a field is absent", || other.bytes("HGET hash gone") == b"$-1\r\n");
+            other.check("SCAN 0 COUNT 1000", "*2\r\n$1\r\n0\r\n*1\r\n$4\r\nhash\r\n");
+        }
+        client.check("DBSIZE", ":9\r\n");
+        assert_eq!(expired(client, "expired_keys"), 0);
+        assert_eq!(expired(client, "expired_subkeys"), 0);
+        client.check("CLIENT UNPAUSE", "+OK\r\n");
+        wait_until("keys are deleted", || client.bytes("DBSIZE") == b":1\r\n");
+        wait_until("a field is deleted", || expired(client, "expired_subkeys") == 1);
+        assert_eq!(expired(client, "expired_keys"), 8);
     });
 }
 

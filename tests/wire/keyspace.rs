@@ -212,7 +212,7 @@ fn expired_fields_are_removed_without_being_asked_for() {
         let stats = client.run("INFO stats").string();
         assert!(stats.lines().any(|l| l.trim_end() == "expired_subkeys:24120"), "{stats}");
         let info = client.run("INFO keyspace").string();
-        assert!(info.contains("keys=40,") && info.contains("subexpiry=1,"), "{info}");
+        assert!(info.contains("db0:keys=40,expires=0,avg_ttl=0,subexpiry=1\r\n"), "{info}");
     });
 }
 
@@ -265,5 +265,34 @@ fn a_key_survives_a_rename_with_value_and_deadline() {
         }
         client.check("RENAME none x", "-ERR no such key\r\n");
         client.check("DBSIZE", ":30\r\n");
+    });
+}
+
+#[test]
+fn sizes_of_keys_are_counted_for_who_asks() {
+    on_all_shards(|_, client| {
+        for line in [
+            "MSET a 1 b 22 c 333 d 4444 e 12345678",
+            "SET empty \"\"",
+            "RPUSH list 1 2 3",
+            "SADD ints 1 2 3 4",
+            "SADD texts a",
+            "ZADD zset 1 a 2 b",
+            "HSET hash f v g w",
+            "XADD stream * f v",
+        ] {
+            assert!(!client.run(line).is_error(), "{line}");
+        }
+        client.check("SELECT 3", "+OK\r\n");
+        client.check("SETRANGE big 1023 x", ":1024\r\n");
+        let want = "# Keysizes\r\n\
+                    db0_distrib_strings_sizes:0=1,1=1,2=2,4=1,8=1\r\n\
+                    db0_distrib_lists_items:2=1\r\n\
+                    db0_distrib_sets_items:1=1,4=1\r\n\
+                    db0_distrib_zsets_items:2=1\r\n\
+                    db0_distrib_hashes_items:2=1\r\n\
+                    db3_distrib_strings_sizes:1K=1\r\n";
+        assert_eq!(client.run("INFO keysizes").string(), want);
+        assert!(!client.run("INFO all").string().contains("Keysizes"));
     });
 }

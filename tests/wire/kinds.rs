@@ -1,6 +1,6 @@
 //! What holds for keys of every type, small and large: deadlines, copies, names, databases.
-use super::on_all_shards;
 use super::support::{Client, Value, command};
+use super::{check, on_all_shards};
 
 /// Name of the type, what makes a key of it, and what changes such a key. `%` counts up.
 const KINDS: &[(&str, &str, &str)] = &[
@@ -179,6 +179,35 @@ fn sort_reads_the_keys_of_all_shards() {
             client.check(&format!("SORT list BY weight* DESC GET hash*->field STORE to{i}"), ":8\r\n");
             assert_eq!(texts(client, &format!("LRANGE to{i} 0 -1")), "00 11 33 44 66 77   ");
         }
+    });
+}
+
+#[test]
+fn refusals_of_trimming_come_in_order() {
+    check(
+        r#"
+        XTRIM s LIMIT 0             => -ERR syntax error, XTRIM must be called with a trimming strategy
+        XTRIM s LIMIT 1             => -ERR syntax error, LIMIT cannot be used without specifying a trimming strategy
+        XTRIM s MAXLEN 3 LIMIT 0    => -ERR syntax error, LIMIT cannot be used without the special ~ option
+        XADD s LIMIT 0 * f v        => -ERR syntax error, LIMIT cannot be used without the special ~ option
+        "#,
+    );
+}
+
+#[test]
+fn what_a_script_gets_of_an_unsorted_set_is_in_order() {
+    on_all_shards(|_, client| {
+        client.check("SADD set beta 3 alpha 20 delta 1 gamma 100", ":8\r\n");
+        const ORDERED: &str = "*8\r\n$1\r\n1\r\n$3\r\n100\r\n$2\r\n20\r\n$1\r\n3\r\n$5\r\nalpha\r\n$4\r\nbeta\r\n$5\r\ndelta\r\n$5\r\ngamma\r\n";
+        for command in ["SORT", "SORT_RO"] {
+            let call = format!("return redis.call('{command}',KEYS[1],'BY','nosort')");
+            client.check(&format!("EVAL \"{call}\" 1 set"), ORDERED);
+        }
+        client.check("RPUSH list 3 1 2", ":3\r\n");
+        client.check(
+            "EVAL \"return redis.call('SORT',KEYS[1],'BY','nosort')\" 1 list",
+            "*3\r\n$1\r\n3\r\n$1\r\n1\r\n$1\r\n2\r\n",
+        );
     });
 }
 

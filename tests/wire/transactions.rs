@@ -425,3 +425,23 @@ fn a_transaction_ends_with_its_connection() {
         client.check("EXISTS a", ":0\r\n");
     });
 }
+
+#[test]
+fn the_list_of_clients_tells_that_a_watched_key_has_changed() {
+    on_all_shards(|server, client| {
+        let id = client.run("CLIENT ID").int();
+        let mut other = server.client();
+        let mut has_flags = |flags: &str| {
+            let list = other.run(&format!("CLIENT LIST ID {id}")).string();
+            assert!(list.contains(&format!(" flags={flags} ")), "{list}");
+        };
+        client.check("WATCH key", "+OK\r\n");
+        has_flags("N");
+        server.client().check("SET key v", "+OK\r\n");
+        has_flags("d");
+        client.check("MULTI", "+OK\r\n");
+        has_flags("xd");
+        client.check("EXEC", "*-1\r\n");
+        has_flags("N");
+    });
+}

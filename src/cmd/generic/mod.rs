@@ -332,7 +332,6 @@ mod tests {
                 commands: 0,
                 config_file: None,
                 io_driver: "none",
-                port: 0,
             };
             let host = Host::new(facts);
             let settings = Arc::new(settings);

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use crate::cmd::cx::{ReadCx, WriteCx};
+use crate::cmd::cx::{Caller, ReadCx, WriteCx};
 use crate::cmd::element::put_element;
 use crate::cmd::spec::Done;
 use crate::ds::list::Side;
@@ -30,6 +30,8 @@ trait Keys {
     fn find(&mut self, key: Key<'_>) -> Option<BlockRef<'_>>;
 
     fn now_ms(&self) -> u64;
+
+    fn caller(&self) -> &Caller;
 }
 
 impl Keys for &ReadCx<'_> {
@@ -40,6 +42,10 @@ impl Keys for &ReadCx<'_> {
     fn now_ms(&self) -> u64 {
         self.now.ms
     }
+
+    fn caller(&self) -> &Caller {
+        self.caller
+    }
 }
 
 impl Keys for WriteCx<'_> {
@@ -49,6 +55,10 @@ impl Keys for WriteCx<'_> {
 
     fn now_ms(&self) -> u64 {
         self.now.ms
+    }
+
+    fn caller(&self) -> &Caller {
+        self.caller
     }
 }
 
@@ -322,9 +332,10 @@ fn number(element: Element<'_>) -> Option<f64> {
 /// The wanted elements under a key, in the wanted order.
 fn sorted(keys: &mut impl Keys, key: Key<'_>, options: &mut Options<'_>) -> Result<Elements, Error> {
     let mut elements = Elements::default();
+    let is_kept = options.store.is_some() || keys.caller().is_script;
     let Some(block) = keys.find(key) else { return Ok(elements) };
-    if options.unsorted && options.store.is_some() && block.kind() == Kind::Set {
-        // A set has no order of its own, and what is stored must not depend on how it is kept.
+    if options.unsorted && is_kept && block.kind() == Kind::Set {
+        // A set has no order of its own, and what is stored or what a script does must not depend on how it is kept.
         (options.unsorted, options.alpha, options.by) = (false, true, None);
     }
     let window = elements.load(block.value(), options)?;

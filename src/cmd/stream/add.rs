@@ -53,7 +53,7 @@ impl Options {
                 break;
             }
         }
-        options.check(is_loading)?;
+        options.check(is_loading, false)?;
         Ok(options)
     }
 
@@ -64,10 +64,7 @@ impl Options {
                 return Err(Error::Syntax);
             }
         }
-        options.check(is_loading)?;
-        if options.keep.is_none() {
-            return Err(Error::err("syntax error, XTRIM must be called with a trimming strategy"));
-        }
+        options.check(is_loading, true)?;
         Ok(options)
     }
 
@@ -118,7 +115,7 @@ impl Options {
         Ok(())
     }
 
-    fn check(&mut self, is_loading: bool) -> Done {
+    fn check(&mut self, is_loading: bool, must_trim: bool) -> Done {
         if is_loading {
             // Redis logs what was trimmed exactly, and leaves a limit where it stands.
             self.limit = None;
@@ -127,6 +124,9 @@ impl Options {
             return Err(Error::err(
                 "syntax error, LIMIT cannot be used without specifying a trimming strategy",
             ));
+        }
+        if self.keep.is_none() && must_trim {
+            return Err(Error::err("syntax error, XTRIM must be called with a trimming strategy"));
         }
         if self.limit.is_some() && !self.whole_nodes {
             return Err(Error::err("syntax error, LIMIT cannot be used without the special ~ option"));

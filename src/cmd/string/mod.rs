@@ -179,7 +179,7 @@ pub fn with_text<T>(value: Option<Payload<'_>>, f: impl FnOnce(&[u8]) -> T) -> T
 
 /// Length of a stored string in bytes.
 #[inline]
-pub(super) fn len_of(value: Payload<'_>) -> usize {
+pub fn len_of(value: Payload<'_>) -> usize {
     with_text(Some(value), <[u8]>::len)
 }
 

@@ -154,10 +154,9 @@ pub(super) fn keyspace(cx: &ReadCx<'_>, text: &mut Text) {
     for index in 0..cx.host.settings().int(P::DATABASES) as u32 {
         let KeyCounts { keys, deadlines, dated_parts } = count_keys(cx.all(), index);
         if keys > 0 {
-            // The last number stands there twice: by its names in Redis and in Valkey.
+            // These four and no more: there are readers that count them.
             text.line(format_args!(
-                "db{index}:keys={keys},expires={deadlines},avg_ttl=0,subexpiry={dated_parts},\
-                 keys_with_volatile_items={dated_parts}"
+                "db{index}:keys={keys},expires={deadlines},avg_ttl=0,subexpiry={dated_parts}"
             ));
         }
     }

@@ -3,6 +3,7 @@
 //! A field that says something of a feature this server lacks is 0, empty, or left out.
 mod data;
 mod process;
+mod sizes;
 mod stats;
 
 use std::fmt::{Display, Write};
@@ -48,19 +49,33 @@ impl Text {
     }
 }
 
+/// When a section is shown.
+#[derive(PartialEq, Eq)]
+enum Shown {
+    /// Also when nobody asks for any.
+    ByDefault,
+    /// To who asks for it or for all.
+    OnDemand,
+    /// To who names it: it costs too much for those who did not mean it.
+    ByName,
+}
+
 struct Section {
     name: &'static str,
-    /// Shown when nobody asks for it.
-    by_default: bool,
+    shown: Shown,
     write: fn(&ReadCx<'_>, &mut Text),
 }
 
 const fn section(name: &'static str, write: fn(&ReadCx<'_>, &mut Text)) -> Section {
-    Section { name, by_default: true, write }
+    Section { name, shown: Shown::ByDefault, write }
 }
 
 const fn on_demand(name: &'static str, write: fn(&ReadCx<'_>, &mut Text)) -> Section {
-    Section { name, by_default: false, write }
+    Section { name, shown: Shown::OnDemand, write }
+}
+
+const fn by_name(name: &'static str, write: fn(&ReadCx<'_>, &mut Text)) -> Section {
+    Section { name, shown: Shown::ByName, write }
 }
 
 const SECTIONS: &[Section] = &[
@@ -78,13 +93,18 @@ const SECTIONS: &[Section] = &[
     on_demand("latencystats", stats::latencystats),
     section("cluster", process::cluster),
     section("keyspace", data::keyspace),
+    by_name("keysizes", sizes::keysizes),
 ];
 
 /// Whether a section was asked for.
 fn is_wanted(section: &Section, asked: &[&[u8]]) -> bool {
     let has = |word: &str| asked.iter().any(|arg| arg.eq_ignore_ascii_case(word.as_bytes()));
-    let by_default = section.by_default && (asked.is_empty() || has("default"));
-    by_default || has("all") || has("everything") || has(section.name)
+    let by_group = match section.shown {
+        Shown::ByDefault => asked.is_empty() || has("default") || has("all") || has("everything"),
+        Shown::OnDemand => has("all") || has("everything"),
+        Shown::ByName => false,
+    };
+    by_group || has(section.name)
 }
 
 fn info(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
@@ -111,8 +131,9 @@ mod tests {
         assert_eq!(wanted(&["SERVER", "keyspace", "nope"]), ["server", "keyspace"]);
         assert_eq!(wanted(&[]), wanted(&["default"]));
         assert!(!wanted(&[]).contains(&"commandstats"));
-        assert_eq!(wanted(&["all"]).len(), SECTIONS.len());
-        assert_eq!(wanted(&["Everything"]).len(), SECTIONS.len());
+        assert_eq!(wanted(&["all"]).len(), SECTIONS.len() - 1);
+        assert_eq!(wanted(&["Everything"]), wanted(&["all"]));
+        assert_eq!(wanted(&["keysizes"]), ["keysizes"]);
         assert_eq!(wanted(&["default", "commandstats"]).len(), wanted(&[]).len() + 1);
         assert!(wanted(&["nope"]).is_empty());
     }

@@ -27,7 +27,6 @@ pub(super) fn server(cx: &ReadCx<'_>, text: &mut Text) {
     let uptime_seconds = host.started.elapsed().as_secs();
     text.section("Server");
     text.field("redis_version", REDIS_VERSION);
-    text.field("server_name", "perigee");
     text.field("perigee_version", VERSION);
     text.field("redis_git_sha1", "00000000");
     text.field("redis_git_dirty", 0);
@@ -39,7 +38,7 @@ pub(super) fn server(cx: &ReadCx<'_>, text: &mut Text) {
     text.field("process_id", std::process::id());
     text.field("process_supervised", "no");
     text.field("run_id", &host.run_id);
-    text.field("tcp_port", host.port);
+    text.field("tcp_port", settings.int(P::PORT));
     text.field("server_time_usec", clock::wall_us());
     text.field("uptime_in_seconds", uptime_seconds);
     text.field("uptime_in_days", uptime_seconds / 86_400);
