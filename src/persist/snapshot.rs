@@ -140,7 +140,7 @@ pub async fn walk(local: Rc<Local>) {
         }
         drop(store);
         if may_walk {
-            rt::yield_now().await;
+            rt::next_turn().await;
         } else {
             rt::sleep_ms(WAIT_MS).await;
         }

@@ -228,7 +228,7 @@ async fn load_file(
                 }
             }
         }
-        rt::yield_now().await;
+        rt::next_turn().await;
     };
     player.end();
     outcome.or_else(|fault| excuse(local, place, name, is_last, fault))
