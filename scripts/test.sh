@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs everything that must pass: format, lints, unit tests, the tidy test, the simulation, the server over the wire, the size sweep,
+# Runs everything that must pass: format, lints, unit tests, the tidy test, the simulation, the server over the wire, what
+# the log gets, the size sweep,
 # the differential tests against redis-server, loom on the latch, the Tcl suite where there is one, a smoke run of the
 # fuzz targets.
 #
@@ -14,7 +15,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-STEPS="${*:-fmt clippy unit tidy sim wire sweep diff clients loom fuzz tcl}"
+STEPS="${*:-fmt clippy unit tidy sim wire log sweep diff clients loom fuzz tcl}"
 LOG_DIR=$(mktemp -d)
 trap 'rm -rf "$LOG_DIR"' EXIT
 PASSED=0
@@ -97,6 +98,7 @@ run_step() {
     tidy) tests tidy cargo test --test tidy ;;
     sim) tests sim cargo test --test sim ;;
     wire) tests wire cargo test --test wire ;;
+    log) tests log cargo test --test log ;;
     sweep) tests sweep cargo test --test sweep ;;
     diff)
         need_reference
