@@ -1,6 +1,7 @@
 //! The room for system calls and allocator calls that need unsafe code.
 #![allow(unsafe_code)]
 pub mod fiber;
+pub mod lua;
 mod process;
 
 use std::alloc::{GlobalAlloc, Layout};
