@@ -417,14 +417,15 @@ def check_keys(server, name, family, keys, requests):
 
 
 def generate(options, server, family, depth, requests, keys):
-    """Runs the load generator; returns requests per second."""
+    """Runs the load generator; returns requests per second. It counts each command of a sequence."""
+    commands = len(list(commands_of(family)))
     command = pinned(options.client_cpus) + [options.bench, "-h", "127.0.0.1", "-p", str(server.port), "--csv"]
-    command += ["-n", str(requests), "-c", str(options.clients), "-P", str(depth), "-r", str(keys)]
+    command += ["-n", str(requests * commands), "-c", str(options.clients), "-P", str(depth), "-r", str(keys)]
     done = subprocess.run(command + family.command, capture_output=True, text=True, timeout=600)
     rows = [row for row in csv.reader(done.stdout.splitlines()) if len(row) > 1 and row[0] != "test"]
     if done.returncode != 0 or not rows:
         raise RuntimeError(f"{options.bench} failed: {done.stdout[-500:]}{done.stderr[-500:]}")
-    return float(rows[-1][1])
+    return float(rows[-1][1]) / commands
 
 
 def measure(options, server, name, depth):
