@@ -219,7 +219,7 @@ async fn load_file(
     let mut player = Player::new(local);
     let outcome = loop {
         host.persistence.loading.loaded_bytes.store(offset + reader.position(), Ordering::Relaxed);
-        match reader.next() {
+        match reader.next_commands() {
             Ok(None) => break Ok(()),
             Err(fault) => break Err(fault),
             Ok(Some(commands)) => {
