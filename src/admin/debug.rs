@@ -58,7 +58,7 @@ const SUBCOMMANDS: &[Spec] = &[
     generic::DEBUG_HTSTATS_KEY,
     row("debug|help", "", help, "Tells what each subcommand does."),
     idle("debug|jmap", ""),
-    refused("debug|loadaof"),
+    crate::persist::aof::commands::DEBUG_LOADAOF,
     generic::DEBUG_LISTPACK,
     row("debug|log", "message", log, "Writes a line to the log."),
     generic::DEBUG_OBJECT,

@@ -572,6 +572,8 @@ pub enum Wish {
     SleepMs(u64),
     /// End the process.
     Shutdown(Ending),
+    /// Empty all databases and load the append-only log again (DEBUG LOADAOF).
+    ReloadLog,
     /// Wait until then (milliseconds since the epoch; `None`: for ever), then answer with this.
     WaitUntil(Option<u64>, Vec<u8>),
 }

@@ -31,6 +31,8 @@ pub struct Rewrites {
     pub failures: u64,
     /// Begun so far.
     pub count: u64,
+    /// Who wants the data emptied and loaded again, and hears whether it was.
+    pub reloads: Vec<flume::Sender<bool>>,
 }
 
 impl Rewrites {

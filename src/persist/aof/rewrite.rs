@@ -141,6 +141,20 @@ impl Aof {
         Ok(())
     }
 
+    /// Begins to log behind what was loaded again from the files of this manifest.
+    ///
+    /// # Errors
+    /// As [`Aof::start`].
+    pub async fn resume(
+        &self,
+        local: &Rc<Local>,
+        manifest: Manifest,
+        (current_bytes, base_bytes): (u64, u64),
+    ) -> Result<(), Refused> {
+        *self.manifest.borrow_mut() = manifest;
+        self.start(local, current_bytes, base_bytes).await
+    }
+
     /// Does what is due.
     pub async fn tend(self: &Rc<Aof>, local: &Rc<Local>) {
         let host = &local.shared.host;
