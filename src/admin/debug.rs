@@ -63,6 +63,7 @@ const SUBCOMMANDS: &[Spec] = &[
     row("debug|log", "message", log, "Writes a line to the log."),
     generic::DEBUG_OBJECT,
     idle("debug|pause-cron", "0|1"),
+    generic::DEBUG_POPULATE,
     row("debug|protocol", "type", protocol, "Replies with a value of that type."),
     generic::DEBUG_QUICKLIST,
     row(

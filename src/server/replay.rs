@@ -66,16 +66,10 @@ pub async fn attend(local: Rc<Local>, start: Start) {
     }
 }
 
-/// Empties all databases and loads the log again, for those who asked for it: when no rewrite names other files
-/// meanwhile.
+/// Empties all databases and loads the log again, for those who asked for it.
 async fn reload_if_asked(local: &Rc<Local>, aof: &Aof) {
     let host = &local.shared.host;
-    let mut rewrites = host.rewrites.lock();
-    if rewrites.is_running() {
-        return;
-    }
-    let asked = std::mem::take(&mut rewrites.reloads);
-    drop(rewrites);
+    let asked = host.rewrites.lock().take_reloads();
     for sender in asked {
         let is_loaded = reload(local, aof).await.is_ok();
         // Who asked may be gone.
@@ -109,6 +103,9 @@ async fn reload(local: &Rc<Local>, aof: &Aof) -> Result<(), Refused> {
     host.journal.set_on(was_on);
     load::end(host);
     if outcome.is_ok() {
+        // What was emptied and loaded again is what the log has.
+        let changes = host.sum(|counters| &counters.dirty);
+        host.persistence.saved_changes.store(changes, Ordering::Relaxed);
         line(Level::Notice, "Append Only File loaded by DEBUG LOADAOF");
     }
     outcome
@@ -122,6 +119,9 @@ async fn begin(local: &Rc<Local>) -> Result<Rc<Aof>, Refused> {
     }
     let manifest = place.prepare()?;
     let loaded = load(local, &place, &manifest).await?;
+    for counters in &local.shared.host.counters {
+        counters.reset();
+    }
     let aof = Aof::new(place, manifest);
     aof.start(local, loaded.bytes, loaded.base_bytes).await?;
     Ok(aof)
@@ -202,19 +202,20 @@ async fn load(local: &Rc<Local>, place: &Place, manifest: &Manifest) -> Result<L
     if errors > 0 {
         warn(&format!("== CRITICAL == {errors} commands of the append only files were answered with errors"));
     }
-    for counters in &host.counters {
-        counters.reset();
-    }
     let base_bytes = if manifest.base.is_some() { sizes[0] } else { 0 };
     // The last file may have been cut.
     Ok(Loaded { bytes: place.sizes(manifest)?.iter().sum(), base_bytes })
 }
 
 fn error_replies(local: &Local) -> u64 {
-    // Clients that do not wait for the end of loading are refused meanwhile.
+    // Clients that do not wait for the end of loading, or of a script in it, are refused meanwhile.
     let counts = |counters: &Arc<Counters>| {
         let errors = counters.errors.lock();
-        errors.iter().filter(|(code, _)| *code != "LOADING").map(|(_, count)| count).sum::<u64>()
+        errors
+            .iter()
+            .filter(|(code, _)| !matches!(code.as_str(), "LOADING" | "BUSY"))
+            .map(|(_, count)| count)
+            .sum::<u64>()
     };
     local.shared.host.counters.iter().map(counts).sum()
 }
