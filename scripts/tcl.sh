@@ -24,7 +24,7 @@ EXTERNAL_UNITS="unit/type/string unit/type/incr unit/type/list unit/type/list-2 
     unit/slowlog unit/latency-monitor unit/lazyfree unit/pause unit/violations unit/replybufsize"
 FULL_UNITS="integration/aof integration/aof-multi-part integration/rdb integration/corrupt-dump
     integration/corrupt-dump-fuzzer integration/convert-zipmap-hash-on-load integration/convert-ziplist-hash-on-load
-    integration/convert-ziplist-zset-on-load integration/logging unit/aofrw unit/shutdown"
+    integration/convert-ziplist-zset-on-load unit/aofrw unit/shutdown"
 case $MODE in
 external) UNITS=${*:-$EXTERNAL_UNITS} ;;
 full) UNITS=${*:-$FULL_UNITS} ;;
@@ -50,8 +50,8 @@ if grep -vE '^(#|$)' tests/tcl/skips.txt | grep -qvP '^[^\t]+\t+[^\t]+$'; then
     exit 1
 fi
 
-# What failed, was cut short or hung, unless the list names it: a test by its name, a part of a file as "FILE (block)" or
-# "FILE (file)".
+# What failed, was cut short or hung, unless the list names it: a test by its name, a part of a file as "FILE (block)",
+# "FILE (file)" or "FILE (server start)".
 judge() {
     python3 - "$1" "$OUT/skips" <<'EOF'
 import json, sys
@@ -62,7 +62,7 @@ for file in json.load(open(sys.argv[1]))["files"]:
         bad.append(f'{file["file"]}: {file["status"]}')
     for test in file["tests"]:
         name = test["name"]
-        whole = f'{file["file"]} {name}' if name in ("(block)", "(file)") else name
+        whole = f'{file["file"]} {name}' if name in ("(block)", "(file)", "(server start)") else name
         if test["status"] in ("err", "exception", "timeout") and whole not in skips:
             bad.append(f'{file["file"]}: {name}: {test["status"]}')
 print("\n".join(bad), end="\n" if bad else "")
