@@ -98,7 +98,6 @@ run_step() {
     sim) tests sim cargo test --test sim ;;
     log) tests log cargo test --test log ;;
     wire) tests wire cargo test --test wire ;;
-    log) tests log cargo test --test log ;;
     crash) tests crash cargo test --test crash ;;
     sweep) tests sweep cargo test --test sweep ;;
     diff)

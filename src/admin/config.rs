@@ -4,6 +4,7 @@ use crate::cmd::docs;
 use crate::cmd::spec::{Done, Group::Server as S, Spec, flag};
 use crate::config::{Caller, P, Settings, absent_feature, flags, rewrite};
 use crate::host::Listen;
+use crate::persist::background::is_saving;
 use crate::rt::log::{Level, line};
 use crate::wire::{Args, Error, Out};
 
@@ -76,8 +77,10 @@ fn set(cx: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
         let next = old.apply_many(&pairs, caller).map_err(|error| Error::line(error.to_string()))?;
         apply(cx.host.listen.get(), old, &next)?;
         let rewrites = &cx.host.rewrites;
-        if next.bool(P::APPENDONLY) && !old.bool(P::APPENDONLY) {
-            rewrites.lock().ask();
+        match (old.bool(P::APPENDONLY), next.bool(P::APPENDONLY)) {
+            (false, true) => rewrites.lock().ask_first(is_saving(&cx.host.persistence)),
+            (true, false) => rewrites.lock().withdraw(),
+            _ => {}
         }
         Ok(next)
     })?;

@@ -59,11 +59,12 @@ const SUBCOMMANDS: &[Spec] = &[
     generic::DEBUG_HTSTATS_KEY,
     row("debug|help", "", help, "Tells what each subcommand does."),
     idle("debug|jmap", ""),
-    refused("debug|loadaof"),
+    crate::persist::aof::commands::DEBUG_LOADAOF,
     generic::DEBUG_LISTPACK,
     row("debug|log", "message", log, "Writes a line to the log."),
     generic::DEBUG_OBJECT,
     idle("debug|pause-cron", "0|1"),
+    generic::DEBUG_POPULATE,
     row("debug|protocol", "type", protocol, "Replies with a value of that type."),
     generic::DEBUG_QUICKLIST,
     row(

@@ -357,6 +357,11 @@ impl<'a> WriteCx<'a> {
         }
     }
 
+    /// Logs the command's words even when it changed nothing, as Redis does with commands that stand for all data.
+    pub fn log_words(&mut self, args: &Args<'_>) {
+        self.log_with(args, &[], &[]);
+    }
+
     /// Logs the command's words with others in the places of some of them, and `more` behind them.
     pub fn log_with(&mut self, args: &Args<'_>, replaced: &[(usize, &[u8])], more: &[&[u8]]) {
         if !self.is_logged() {
@@ -572,6 +577,8 @@ pub enum Wish {
     SleepMs(u64),
     /// End the process.
     Shutdown(Ending),
+    /// Empty all databases and load the append-only log again (DEBUG LOADAOF).
+    ReloadLog,
     /// Wait until then (milliseconds since the epoch; `None`: for ever), then answer with this.
     WaitUntil(Option<u64>, Vec<u8>),
 }

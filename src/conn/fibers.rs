@@ -3,6 +3,7 @@
 //!
 //! Must stay true: as long as a fiber is set aside all its shards stay held and nobody enters their data; its connection
 //! runs nothing else, and does not end before it.
+use super::gates::data_allows;
 use super::session::{Session, Stop, Turn, resolve};
 use crate::base::clock;
 use crate::base::hash::KeyHash;
@@ -194,7 +195,12 @@ impl Session {
                 self.follow_client();
                 self.after_slow(before);
             }
-            Ok(row) => drop(self.reject(&door, Some(row), &local.shared.host.scripts.busy())),
+            Ok(row) => {
+                // A script that a log is loaded with may be the one that takes long.
+                let refusal = data_allows(row, &self.client, &local.shared.host);
+                let refusal = refusal.err().unwrap_or_else(|| local.shared.host.scripts.busy());
+                drop(self.reject(&door, Some(row), &refusal));
+            }
             Err(error) => drop(self.reject(&door, None, &error)),
         }
     }

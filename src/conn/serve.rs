@@ -18,9 +18,11 @@ use super::session::{Session, Turn};
 use crate::base::clock;
 use crate::cmd::cx::Client;
 use crate::host::ClientInfo;
+use crate::persist::aof::commands::ask_reload;
 use crate::persist::shutdown::shut_down;
 use crate::rt;
 use crate::shard::local::{Local, Mailbox, Writing};
+use crate::wire::Error;
 
 /// An output buffer larger than this is not kept once it is written.
 const OUTPUT_BYTES_KEEP: usize = 64 * 1024;
@@ -189,7 +191,11 @@ async fn exchange(
             Turn::Close if is_logged && idle_writer.is_some() => return,
             Turn::Shutdown(ending) if shut_down(local, ending).await => return,
             Turn::Shutdown(_) => {
-                turn = session.goes_on(local);
+                turn = session.goes_on(local, Err(Error::err("Errors trying to SHUTDOWN. Check logs.")));
+                continue;
+            }
+            Turn::ReloadLog => {
+                turn = session.goes_on(local, ask_reload(local).await);
                 continue;
             }
             _ => {}

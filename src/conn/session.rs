@@ -16,7 +16,7 @@ use super::{commands, gates, memory};
 
 use crate::base::hash::KeyHash;
 use crate::cmd::cx::{Client, Ending, Wish, WriteStores};
-use crate::cmd::spec::{Group, Handler, Route, flag, gate};
+use crate::cmd::spec::{Done, Group, Handler, Route, flag, gate};
 use crate::cmd::table::{RowRef, table};
 use crate::config::P;
 use crate::host::mail::{Address, Letter};
@@ -56,6 +56,8 @@ pub enum Turn {
     Close,
     /// The process shall end; if it cannot, [`Session::goes_on`].
     Shutdown(Ending),
+    /// The log shall be loaded again; then [`Session::goes_on`].
+    ReloadLog,
 }
 
 /// Why a batch stopped before its end.
@@ -262,9 +264,12 @@ impl Session {
         self.input = input;
     }
 
-    /// The process could not end as the last command wanted.
-    pub fn goes_on(&mut self, local: &Local) -> Turn {
-        local.door_now().refuse(&Error::err("Errors trying to SHUTDOWN. Check logs."), &mut self.out);
+    /// What the last command wished of the driver was done, or could not be.
+    pub fn goes_on(&mut self, local: &Local, outcome: Done) -> Turn {
+        match outcome {
+            Ok(()) => self.out.ok(),
+            Err(refusal) => local.door_now().refuse(&refusal, &mut self.out),
+        }
         self.run(local)
     }
 
@@ -401,6 +406,7 @@ impl Session {
                 None
             }
             Wish::Shutdown(ending) => Some(Turn::Shutdown(ending)),
+            Wish::ReloadLog => Some(Turn::ReloadLog),
             Wish::WaitUntil(until_ms, reply) => {
                 self.blocked = Some(Blocked::for_time(local, &self.client, until_ms, reply));
                 None

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::insert::How;
 use super::load::{self, Placer};
 use super::rdb_target::{Plan, Target, log_failure};
+use super::snapshot::save_delay_us;
 use crate::base::clock;
 use crate::cmd::cx::{ConnCx, ReadCx, WriteCx};
 use crate::cmd::spec::{Done, Group::Server as S, Route, Spec, flag, gate};
@@ -136,6 +137,7 @@ pub(super) fn save_all<'s>(stores: impl Iterator<Item = &'s Store> + Clone, host
 }
 
 fn send_store(store: &Store, encoder: &mut Encoder, target: &Target) {
+    let key_us = save_delay_us(&store.settings);
     let mut out = target.buffer();
     for index in 0..store.databases() as u32 {
         let Some(db) = store.db(index) else { continue };
@@ -148,6 +150,9 @@ fn send_store(store: &Store, encoder: &mut Encoder, target: &Target) {
                 encoder.select(index, &mut out);
             }
             encoder.key(block, &mut out);
+            if key_us > 0 {
+                std::thread::sleep(Duration::from_micros(key_us));
+            }
             if out.len() >= PIECE_BYTES {
                 while target.in_flight(0) > WAITING_BYTES_MAX {
                     std::thread::sleep(Duration::from_millis(1));

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::insert::{self, Batch, Entry, How, Refused, Tally};
 use super::rdb_stream::{Checks, Item, Record, Refusal, Stream};
@@ -120,11 +120,17 @@ pub fn read<R: Read>(
     let checksum = settings.bool(P::RDBCHECKSUM) && !host.skips_checksums.load(Ordering::Relaxed);
     let mut stream = Stream::open(input, Checks { checksum, version: !lenient })?;
     let (mut db, mut watch) = (0, Watch::new(host));
+    let is_slow = settings.int(P::KEY_LOAD_DELAY) > 0;
     loop {
         let start = stream.position();
         match stream.item()? {
             Item::Record(record) => {
                 watch.keys += 1;
+                if is_slow {
+                    // For tests that want to find it under way, and end it then.
+                    let delay_us = host.settings().int(P::KEY_LOAD_DELAY).max(0) as u64;
+                    std::thread::sleep(Duration::from_micros(delay_us));
+                }
                 if watch.keys.is_multiple_of(4096) {
                     watch.note(start, offset);
                 }

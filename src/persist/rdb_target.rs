@@ -126,7 +126,7 @@ impl Target {
 
     /// Whether the file will never be complete, so more bytes are of no use.
     pub fn has_failed(&self) -> bool {
-        self.state.failed.load(Ordering::Relaxed)
+        self.state.failed.load(Ordering::Relaxed) || self.state.aborted.load(Ordering::Relaxed)
     }
 
     /// All was sent.

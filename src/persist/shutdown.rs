@@ -23,11 +23,32 @@ fn saves(host: &Host, ending: Ending) -> bool {
     ending.saves.unwrap_or_else(|| !host.settings().save_rules().is_empty())
 }
 
+/// Said when the server was to end and goes on.
+const STAYS: &str = "Errors trying to shut down the server. Check the logs for more information.";
+
+/// Whether the log is one that the data can be loaded from, or nobody minds: it was just switched on, and has no base.
+fn may_leave_log(host: &Host, ending: Ending) -> bool {
+    let rewrites = host.rewrites.lock();
+    if !(rewrites.is_first && rewrites.is_running()) {
+        return true;
+    }
+    if ending.is_forced {
+        line(Level::Warning, "Writing initial AOF. Exit anyway.");
+    } else {
+        line(Level::Warning, "Writing initial AOF, can't exit.");
+        line(Level::Warning, STAYS);
+    }
+    ending.is_forced
+}
+
 /// Ends the server. `false`: it goes on, since what was to be saved could not be.
 pub async fn shut_down(local: &Local, ending: Ending) -> bool {
     let host = &local.shared.host;
     line(Level::Warning, "User requested shutdown...");
     hold_all(local, |stores, now| {
+        if !may_leave_log(host, ending) {
+            return false;
+        }
         let mut stores = WriteStores::Many(stores);
         if is_saving(&host.persistence) {
             line(Level::Warning, "There is a child saving an .rdb. Killing it!");
@@ -39,10 +60,7 @@ pub async fn shut_down(local: &Local, ending: Ending) -> bool {
             if !save_all(all.iter().copied(), host, now) {
                 line(Level::Warning, "Error trying to save the DB, can't exit.");
                 if !ending.is_forced {
-                    line(
-                        Level::Warning,
-                        "Errors trying to shut down the server. Check the logs for more information.",
-                    );
+                    line(Level::Warning, STAYS);
                     return false;
                 }
             }

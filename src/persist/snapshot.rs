@@ -14,6 +14,7 @@ use std::time::Duration;
 use super::rdb_target::{Ended, Plan, Target};
 use crate::base::clock;
 use crate::cmd::cx::{Held, WriteStores};
+use crate::config::{P, Settings};
 use crate::host::Persistence;
 use crate::rt;
 use crate::shard::local::Local;
@@ -28,6 +29,9 @@ const TURN: Duration = Duration::from_micros(300);
 const WAIT_MS: u64 = 1;
 /// Bytes of a shard that may be on their way to the disk.
 const WAITING_BYTES_MAX: u64 = 1 << 20;
+
+/// How long a walk that shall be slow waits without a look at whether it is wanted, milliseconds.
+const NAP_MS: u64 = 10;
 
 /// What a snapshot is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +75,12 @@ impl Outlet for Lane {
 
     fn give_up(&self) {
         if self.purpose == Purpose::Snapshot {
-            self.target.abort();
+            self.cancel();
         }
+    }
+
+    fn cancel(&self) {
+        self.target.abort();
     }
 
     fn finish(self: Box<Self>) {
@@ -80,6 +88,11 @@ impl Outlet for Lane {
             self.target.finish();
         }
     }
+}
+
+/// Microseconds that the settings want to pass with each key, so that tests find a snapshot under way.
+pub(super) fn save_delay_us(settings: &Settings) -> u64 {
+    settings.int(P::RDB_KEY_SAVE_DELAY).max(0) as u64
 }
 
 /// Whether a snapshot of these stores is under way.
@@ -120,8 +133,20 @@ pub fn begin(
     Ok(())
 }
 
+/// Waits so long, unless nobody wants the snapshot any more, or wants it to be slow.
+async fn dawdle(local: &Local, ms: u64) {
+    let mut left_ms = ms;
+    let is_wanted = |store: &Store| store.is_snapshot_wanted() && save_delay_us(&store.settings) > 0;
+    while left_ms > 0 && local.enter().is_none_or(|store| is_wanted(&store)) {
+        let nap_ms = left_ms.min(NAP_MS);
+        rt::sleep_ms(nap_ms).await;
+        left_ms -= nap_ms;
+    }
+}
+
 /// Walks the data of this thread's shard to the end of the snapshot under way.
 pub async fn walk(local: Rc<Local>) {
+    let mut owed_us = 0;
     loop {
         let Some(mut store) = local.enter() else {
             rt::sleep_ms(WAIT_MS).await;
@@ -130,16 +155,23 @@ pub async fn walk(local: Rc<Local>) {
         if !store.has_snapshot() {
             return;
         }
+        // For tests that want a slow snapshot: what a key takes when one thread writes them all.
+        let key_us = save_delay_us(&store.settings) * local.shared.shards() as u64;
+        let step_bytes = if key_us > 0 { 1 } else { STEP_BYTES };
         let began = clock::instant();
         let mut may_walk = store.may_walk();
-        while may_walk && began.elapsed() < TURN {
-            if store.snapshot_step(STEP_BYTES) == Step::Done {
+        while may_walk && owed_us < 1000 && began.elapsed() < TURN {
+            if store.snapshot_step(step_bytes) == Step::Done {
                 return;
             }
+            owed_us += key_us;
             may_walk = store.may_walk();
         }
         drop(store);
-        if may_walk {
+        if owed_us >= 1000 {
+            dawdle(&local, owed_us / 1000).await;
+            owed_us %= 1000;
+        } else if may_walk {
             rt::next_turn().await;
         } else {
             rt::sleep_ms(WAIT_MS).await;

@@ -16,11 +16,11 @@ use crate::config::{P, SHUTDOWN_FORCE, SHUTDOWN_NOSAVE, SHUTDOWN_SAVE, Settings,
 use crate::conn::{memory, serve};
 use crate::ds::raw::arena;
 use crate::host::{Facts, Host};
-use crate::persist::commands::heed_trouble;
+use crate::persist::commands::{heed_trouble, plan};
 use crate::persist::load::{self, Start};
 use crate::persist::shutdown::shut_down;
 use crate::persist::snapshot;
-use crate::rt::disk::File;
+use crate::rt::disk::{self, File};
 use crate::rt::log::{self, Level, line};
 use crate::rt::{self, Driver, Sleeper};
 use crate::shard::Shared;
@@ -265,6 +265,8 @@ fn stop_on_signals(shared: &Arc<Shared>) -> Result<(), String> {
             };
             if std::mem::replace(&mut signaled, true) && signal == SIGINT {
                 line(Level::Warning, "You insist... exiting now.");
+                // There may be a snapshot half written; if there is none, so be it.
+                let _ = disk::remove(&plan(&shared.host.settings()).temporary);
                 std::process::exit(1);
             }
             line(Level::Warning, &format!("Received {name} scheduling shutdown..."));

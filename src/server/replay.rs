@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::base::clock;
-use crate::cmd::cx::Client;
+use crate::cmd::cx::{Client, WriteStores};
 use crate::cmd::table::table;
 use crate::config::P;
 use crate::conn::session::{Session, Turn};
@@ -24,7 +24,11 @@ use crate::persist::load::{self, Start};
 use crate::rt;
 use crate::rt::disk::File;
 use crate::rt::log::{Level, line};
+use crate::script::commands::known;
+use crate::shard::hold::hold_all;
 use crate::shard::local::Local;
+use crate::shard::logged::write_unit;
+use crate::store::Store;
 
 /// First bytes of a snapshot.
 const MAGICS: [&[u8]; 2] = [b"REDIS", b"VALKEY"];
@@ -58,7 +62,53 @@ pub async fn attend(local: Rc<Local>, start: Start) {
         rt::sleep_ms(TICK_MS).await;
         background::tend(&local).await;
         aof.tend(&local).await;
+        reload_if_asked(&local, &aof).await;
     }
+}
+
+/// Empties all databases and loads the log again, for those who asked for it.
+async fn reload_if_asked(local: &Rc<Local>, aof: &Aof) {
+    let host = &local.shared.host;
+    let asked = host.rewrites.lock().take_reloads();
+    for sender in asked {
+        let is_loaded = reload(local, aof).await.is_ok();
+        // Who asked may be gone.
+        let _ = sender.send(is_loaded);
+    }
+}
+
+async fn reload(local: &Rc<Local>, aof: &Aof) -> Result<(), Refused> {
+    let host = &local.shared.host;
+    let place = Place::of(&host.settings());
+    let was_on = host.journal.is_on();
+    hold_all(local, |stores, now| {
+        write_unit(&host.journal, stores);
+        host.journal.set_on(false);
+        let mut stores = WriteStores::Many(stores);
+        stores.for_each(Store::flush_all);
+        known().libraries.flush();
+        local.door(now).spread(stores);
+        load::begin(host, 0);
+    })
+    .await;
+    let outcome = async {
+        let manifest = place.read_manifest()?;
+        let loaded = load(local, &place, &manifest).await?;
+        if was_on {
+            aof.resume(local, manifest, (loaded.bytes, loaded.base_bytes)).await?;
+        }
+        Ok(())
+    };
+    let outcome = outcome.await;
+    host.journal.set_on(was_on);
+    load::end(host);
+    if outcome.is_ok() {
+        // What was emptied and loaded again is what the log has.
+        let changes = host.sum(|counters| &counters.dirty);
+        host.persistence.saved_changes.store(changes, Ordering::Relaxed);
+        line(Level::Notice, "Append Only File loaded by DEBUG LOADAOF");
+    }
+    outcome
 }
 
 async fn begin(local: &Rc<Local>) -> Result<Rc<Aof>, Refused> {
@@ -69,6 +119,9 @@ async fn begin(local: &Rc<Local>) -> Result<Rc<Aof>, Refused> {
     }
     let manifest = place.prepare()?;
     let loaded = load(local, &place, &manifest).await?;
+    for counters in &local.shared.host.counters {
+        counters.reset();
+    }
     let aof = Aof::new(place, manifest);
     aof.start(local, loaded.bytes, loaded.base_bytes).await?;
     Ok(aof)
@@ -111,7 +164,7 @@ impl Player {
                 Turn::Read => return true,
                 Turn::Wait => session.mailbox().arrival().await,
                 Turn::Blocked(_) if session.is_set_aside() => rt::sleep_ms(PAUSE_MS).await,
-                Turn::Blocked(_) | Turn::Close | Turn::Shutdown(_) => return false,
+                Turn::Blocked(_) | Turn::Close | Turn::Shutdown(_) | Turn::ReloadLog => return false,
             }
             turn = session.run(&self.local);
         }
@@ -149,19 +202,20 @@ async fn load(local: &Rc<Local>, place: &Place, manifest: &Manifest) -> Result<L
     if errors > 0 {
         warn(&format!("== CRITICAL == {errors} commands of the append only files were answered with errors"));
     }
-    for counters in &host.counters {
-        counters.reset();
-    }
     let base_bytes = if manifest.base.is_some() { sizes[0] } else { 0 };
     // The last file may have been cut.
     Ok(Loaded { bytes: place.sizes(manifest)?.iter().sum(), base_bytes })
 }
 
 fn error_replies(local: &Local) -> u64 {
-    // Clients that do not wait for the end of loading are refused meanwhile.
+    // Clients that do not wait for the end of loading, or of a script in it, are refused meanwhile.
     let counts = |counters: &Arc<Counters>| {
         let errors = counters.errors.lock();
-        errors.iter().filter(|(code, _)| *code != "LOADING").map(|(_, count)| count).sum::<u64>()
+        errors
+            .iter()
+            .filter(|(code, _)| !matches!(code.as_str(), "LOADING" | "BUSY"))
+            .map(|(_, count)| count)
+            .sum::<u64>()
     };
     local.shared.host.counters.iter().map(counts).sum()
 }

@@ -49,6 +49,8 @@ pub trait Outlet: Send + Sync {
     fn note_keys(&self, keys: u64);
     /// All databases were emptied at once, or the server ends: a snapshot that stands for all data is worth nothing.
     fn give_up(&self);
+    /// Nobody wants the snapshot any more, whatever it is for.
+    fn cancel(&self);
     /// All records of this store were sent.
     fn finish(self: Box<Self>);
 }
@@ -269,6 +271,11 @@ impl Store {
             .is_some_and(|snapshot| snapshot.outlet.has_room() || !snapshot.outlet.is_wanted())
     }
 
+    /// Whether anybody still wants the snapshot under way.
+    pub fn is_snapshot_wanted(&self) -> bool {
+        self.snapshot.as_ref().is_some_and(|snapshot| snapshot.outlet.is_wanted())
+    }
+
     /// Walks on, and sends about `bytes`. [`Step::Done`]: the snapshot is complete and over.
     pub fn snapshot_step(&mut self, bytes: usize) -> Step {
         let Some(mut snapshot) = self.snapshot.take() else { return Step::Done };
@@ -309,6 +316,13 @@ impl Store {
     pub fn give_up_snapshot(&self) {
         if let Some(snapshot) = &self.snapshot {
             snapshot.outlet.give_up();
+        }
+    }
+
+    /// Gives the snapshot under way up, whatever it is for: nobody wants it any more.
+    pub fn cancel_snapshot(&self) {
+        if let Some(snapshot) = &self.snapshot {
+            snapshot.outlet.cancel();
         }
     }
 
@@ -519,6 +533,8 @@ mod tests {
         fn note_keys(&self, _: u64) {}
 
         fn give_up(&self) {}
+
+        fn cancel(&self) {}
 
         fn finish(self: Box<Self>) {
             self.is_over.store(true, Ordering::Relaxed);

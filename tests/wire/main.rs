@@ -18,6 +18,7 @@ mod ordering;
 mod process;
 mod protocol;
 mod pubsub;
+mod rewrites;
 mod slow_log;
 mod snapshots;
 mod tracking;

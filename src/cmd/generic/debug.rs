@@ -1,13 +1,14 @@
 //! DEBUG OBJECT and its kin: low-level facts about a key. Nothing here counts as a use.
 use super::object::{encoding, refcount};
-use crate::cmd::cx::ReadCx;
+use crate::cmd::cx::{ReadCx, WriteCx};
 use crate::cmd::spec::Done;
 use crate::config::P;
 use crate::ds::list::Quicklist;
 use crate::ds::object::{Object, Packing};
-use crate::ds::raw::block::{BlockRef, Payload, Value};
+use crate::ds::raw::block::{BlockRef, NewValue, Payload, Value};
 use crate::rdb::{Writer, value};
 use crate::store::count_keys;
+use crate::store::db::Ttl;
 use crate::wire::{Args, Error, Key, Out};
 
 /// The key as it lies in the table, even when its time has come: DEBUG looks at what is there.
@@ -133,6 +134,36 @@ pub fn debug_htstats_key(cx: &ReadCx<'_>, args: &mut Args<'_>, out: &mut Out) ->
         }
     };
     out.verbatim("txt", stats.as_bytes());
+    Ok(())
+}
+
+/// DEBUG POPULATE count [prefix [bytes]]: keys that are there stay as they are, and as in Redis nothing of it is logged.
+pub fn debug_populate(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
+    const RANGE: &str = "value is out of range, must be positive";
+    let count = args.int_from(0, RANGE)?;
+    let prefix: &[u8] = if args.is_done() { b"key" } else { args.bytes()? };
+    let bytes = if args.is_done() { 0 } else { args.int_from(0, RANGE)? };
+    if bytes as u64 > cx.host.settings().memory(P::PROTO_MAX_BULK_LEN) {
+        return Err(Error::TooLong);
+    }
+    let mut name = prefix.to_vec();
+    name.push(b':');
+    for n in 0..count {
+        let mut digits = itoa::Buffer::new();
+        let digits = digits.format(n).as_bytes();
+        name.truncate(prefix.len() + 1);
+        name.extend_from_slice(digits);
+        let key = Key::new(&name);
+        if cx.find(key).is_some() {
+            continue;
+        }
+        let mut value = [b"value:", digits].concat();
+        if bytes > 0 {
+            value.resize(bytes, 0);
+        }
+        cx.put(key, NewValue::Bytes(&value), Ttl::Clear, 0);
+    }
+    out.ok();
     Ok(())
 }
 

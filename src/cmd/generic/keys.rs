@@ -274,6 +274,7 @@ pub fn flushdb(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
     cx.for_all(|store| {
         store.flush_db(db);
     });
+    cx.log_words(args);
     out.ok();
     Ok(())
 }
@@ -282,6 +283,7 @@ pub fn flushdb(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
 pub fn flushall(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     flush_option(args)?;
     cx.for_all(Store::flush_all);
+    cx.log_words(args);
     out.ok();
     Ok(())
 }

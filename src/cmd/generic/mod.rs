@@ -246,6 +246,15 @@ pub const DEBUG_OBJECT: Spec = debug(
 )
 .doc(S, "1.0.0", "Tells low-level facts about a key.");
 
+/// DEBUG POPULATE.
+pub const DEBUG_POPULATE: Spec =
+    Spec::write("debug|populate", "count [prefix [bytes]]", debug::debug_populate)
+        .doc(S, "1.0.0", "Makes keys that hold strings.")
+        .cost("O(N) where N is the number of keys.")
+        .without(flag::WRITE | flag::NO_INTERCEPT)
+        .with(flag::ADMIN | flag::NOSCRIPT | flag::PROTECTED)
+        .route(Route::All);
+
 /// DEBUG SDSLEN.
 pub const DEBUG_SDSLEN: Spec = debug(
     Spec::read("debug|sdslen", "key", debug::debug_sdslen).keys(LOOK_SECOND),

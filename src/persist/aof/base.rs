@@ -24,13 +24,13 @@ pub fn is_snapshot(settings: &Settings) -> bool {
     settings.bool(P::AOF_USE_RDB_PREAMBLE)
 }
 
-fn plan(path: &Path, settings: &Settings) -> Plan {
+fn plan(path: &Path, is_snapshot: bool, settings: &Settings) -> Plan {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".part");
     Plan {
         target: path.to_path_buf(),
         temporary: PathBuf::from(temporary),
-        is_snapshot: is_snapshot(settings),
+        is_snapshot,
         has_checksum: settings.bool(P::RDBCHECKSUM),
         syncs_often: settings.bool(P::AOF_REWRITE_INCREMENTAL_FSYNC),
     }
@@ -48,30 +48,34 @@ fn first_commands(settings: &Settings) -> Vec<u8> {
     out
 }
 
-/// Writes all data to a new file. `at_cut` runs while all shards are held, at the moment that the data is of.
+/// Writes all data to a new file, as a snapshot or as commands. `at_cut` runs while all shards are held, at the moment that the data is of.
 ///
 /// # Errors
-/// What the system answers. `at_cut` may have run or not.
-pub async fn write_base(local: &Local, path: &Path, at_cut: impl FnOnce(&mut Stores<'_>)) -> io::Result<()> {
+/// What the system answers, or `at_cut`, which may have run or not.
+pub async fn write_base(
+    local: &Local,
+    (path, is_snapshot): (&Path, bool),
+    at_cut: impl FnOnce(&mut Stores<'_>) -> io::Result<()>,
+) -> io::Result<()> {
     let (sender, receiver) = flume::bounded(1);
     // One that was given up leaves marks, which soon are gone.
     while hold_all(local, |stores, _| is_under_way(stores)).await {
         rt::sleep_ms(LOOK_MS).await;
     }
     hold_all(local, |stores, now| {
-        at_cut(stores);
+        at_cut(stores)?;
         let host = &local.shared.host;
         let settings = host.settings();
         let mut stores = WriteStores::Many(stores);
-        let first = match is_snapshot(&settings) {
+        let first = match is_snapshot {
             true => head(stores.all(), host, true),
             false => first_commands(&settings),
         };
-        let encoder = || match is_snapshot(&settings) {
+        let encoder = || match is_snapshot {
             true => Box::new(file::Encoder::new(&settings, now)) as Box<dyn Encode>,
             false => Box::new(Encoder),
         };
-        let what = (plan(path, &settings), Purpose::Base);
+        let what = (plan(path, is_snapshot, &settings), Purpose::Base);
         let then = move |ended| drop(sender.send(ended));
         begin(&mut stores, &host.persistence, what, first, &encoder, then)?;
         local.door(now).spread(stores);

@@ -1,8 +1,10 @@
-//! BGREWRITEAOF.
-use crate::cmd::cx::ConnCx;
+//! BGREWRITEAOF, DEBUG LOADAOF.
+use crate::cmd::cx::{ConnCx, Wish};
 use crate::cmd::spec::{Done, Group::Server as S, Spec, flag};
 use crate::host::rewrites::Stage;
 use crate::persist::background::is_saving;
+use crate::rt;
+use crate::shard::local::Local;
 use crate::wire::{Args, Error, Out};
 
 /// The rows.
@@ -10,6 +12,37 @@ pub const COMMANDS: &[Spec] = &[Spec::conn("bgrewriteaof", "", bgrewriteaof)
     .doc(S, "1.0.0", "Rewrites the append-only log in the background.")
     .without(flag::LOADING)
     .with(flag::ADMIN | flag::NOSCRIPT)];
+
+/// The row of a subcommand of DEBUG.
+pub const DEBUG_LOADAOF: Spec = Spec::conn("debug|loadaof", "", loadaof)
+    .doc(S, "1.0.0", "Empties all databases and loads the append-only log again.")
+    .with(flag::ADMIN | flag::NOSCRIPT | flag::STALE | flag::PROTECTED);
+
+/// Milliseconds between two looks at whether the log is loaded.
+const LOOK_MS: u64 = 1;
+
+fn loadaof(cx: &mut ConnCx<'_>, _: &mut Args<'_>, _: &mut Out) -> Done {
+    cx.client.wish = Wish::ReloadLog;
+    Ok(())
+}
+
+/// Has the first shard's thread empty all databases and load the log again, and waits for that.
+///
+/// # Errors
+/// When it could not be loaded.
+pub async fn ask_reload(local: &Local) -> Done {
+    let (sender, receiver) = flume::bounded(1);
+    local.shared.host.rewrites.lock().reloads.push(sender);
+    loop {
+        match receiver.try_recv() {
+            Ok(true) => return Ok(()),
+            Err(flume::TryRecvError::Empty) => rt::sleep_ms(LOOK_MS).await,
+            Ok(false) | Err(flume::TryRecvError::Disconnected) => {
+                return Err(Error::err("Error trying to load the AOF files, check server logs."));
+            }
+        }
+    }
+}
 
 fn bgrewriteaof(cx: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {
     let mut rewrites = cx.host.rewrites.lock();

@@ -13,11 +13,12 @@ use super::base::{is_snapshot, write_base};
 use super::files::{Place, Refused, shown, warn};
 use super::manifest::Manifest;
 use crate::base::clock;
+use crate::cmd::cx::WriteStores;
 use crate::config::P;
 use crate::host::Host;
 use crate::host::error_text;
 use crate::host::journal::LogFile;
-use crate::host::rewrites::Stage;
+use crate::host::rewrites::{Stage, tell_killed};
 use crate::rt;
 use crate::rt::disk;
 use crate::rt::log::{Level, line};
@@ -77,8 +78,8 @@ pub struct Aof {
     manifest: RefCell<Manifest>,
     state: Cell<State>,
     delay: Cell<Delay>,
-    /// How the rewrite under way ended.
-    outcome: RefCell<Option<io::Result<()>>>,
+    /// How the rewrite under way ended, and whether its base is a snapshot.
+    outcome: RefCell<Option<(io::Result<()>, bool)>>,
     /// The rewrite under way is for nothing.
     is_given_up: Cell<bool>,
 }
@@ -105,9 +106,10 @@ impl Aof {
         self.place.make_folder().map_err(|_| Refused)?;
         let mut manifest = self.manifest.borrow().clone();
         if manifest.is_empty() {
-            let base = manifest.new_base(self.place.stem(), is_snapshot(&host.settings()));
+            let is_snapshot = is_snapshot(&host.settings());
+            let base = manifest.new_base(self.place.stem(), is_snapshot);
             let early = self.place.path(&self.place.early_base());
-            let written = write_base(local, &early, |_| {}).await;
+            let written = write_base(local, (&early, is_snapshot), |_| Ok(())).await;
             written.and_then(|()| disk::rename(&early, &self.place.path(&base))).map_err(|error| {
                 warn(&format!("Write error writing append only file on disk: {}", error_text(&error)));
                 Refused
@@ -141,6 +143,20 @@ impl Aof {
         Ok(())
     }
 
+    /// Begins to log behind what was loaded again from the files of this manifest.
+    ///
+    /// # Errors
+    /// As [`Aof::start`].
+    pub async fn resume(
+        &self,
+        local: &Rc<Local>,
+        manifest: Manifest,
+        (current_bytes, base_bytes): (u64, u64),
+    ) -> Result<(), Refused> {
+        *self.manifest.borrow_mut() = manifest;
+        self.start(local, current_bytes, base_bytes).await
+    }
+
     /// Does what is due.
     pub async fn tend(self: &Rc<Aof>, local: &Rc<Local>) {
         let host = &local.shared.host;
@@ -150,11 +166,12 @@ impl Aof {
         }
         if wants && self.state.get() == State::Off {
             self.state.set(State::Starting);
-            host.rewrites.lock().is_scheduled = true;
+            let mut rewrites = host.rewrites.lock();
+            (rewrites.is_scheduled, rewrites.is_first) = (true, true);
         }
         let outcome = self.outcome.take();
-        if let Some(outcome) = outcome {
-            self.ended(host, outcome);
+        if let Some((outcome, is_snapshot)) = outcome {
+            self.ended(host, outcome, is_snapshot);
         }
         self.remove_history(host);
         if self.is_due(host) {
@@ -164,17 +181,23 @@ impl Aof {
 
     async fn switch_off(&self, local: &Local) {
         let host = &local.shared.host;
+        let is_rewriting = host.rewrites.lock().stage == Stage::Running;
         hold_all(local, |stores, _| {
             write_unit(&host.journal, stores);
             host.journal.set_on(false);
             host.renew_settings();
+            if is_rewriting {
+                // The only snapshot that there can be.
+                WriteStores::Many(stores).for_each(|store| store.cancel_snapshot());
+            }
         })
         .await;
         host.journal.close();
         self.state.set(State::Off);
         let mut rewrites = host.rewrites.lock();
-        rewrites.is_scheduled = false;
-        if rewrites.stage == Stage::Running {
+        (rewrites.is_scheduled, rewrites.is_first) = (false, false);
+        if is_rewriting {
+            tell_killed();
             self.is_given_up.set(true);
         }
     }
@@ -256,21 +279,23 @@ impl Aof {
         line(Level::Notice, &format!("Background append only file rewriting started by pid {pid}"));
         host.journal.set_disk_busy(true);
         let (aof, local) = (self.clone(), local.clone());
+        // The settings may be others when it ends.
+        let is_snapshot = is_snapshot(&host.settings());
         rt::spawn(async move {
-            let outcome = aof.write(&local, file).await;
+            let outcome = aof.write(&local, file, is_snapshot).await;
             local.shared.host.journal.set_disk_busy(false);
-            *aof.outcome.borrow_mut() = Some(outcome);
+            *aof.outcome.borrow_mut() = Some((outcome, is_snapshot));
         });
     }
 
     /// Writes the base; the log goes on in `file` from the moment that the base is of.
-    async fn write(&self, local: &Rc<Local>, file: Option<LogFile>) -> io::Result<()> {
+    async fn write(&self, local: &Rc<Local>, file: Option<LogFile>, is_snapshot: bool) -> io::Result<()> {
         let host = &local.shared.host;
         let early = self.place.path(&self.place.early_base());
         let (mut file, is_cut) = (file, Cell::new(true));
         let mut cut = |stores: &mut Stores<'_>| {
             if self.is_given_up.get() {
-                return;
+                return Err(io::Error::other("the rewriting was given up"));
             }
             // What was noted before the cut is in the base, and belongs to the file before.
             write_unit(&host.journal, stores);
@@ -279,18 +304,21 @@ impl Aof {
                 host.journal.set_on(true);
                 host.renew_settings();
             }
+            Ok(())
         };
-        let outcome = write_base(local, &early, &mut cut).await;
+        let outcome = write_base(local, (&early, is_snapshot), &mut cut).await;
         if outcome.is_err() && self.state.get() == State::On {
             // The manifest names the new file as the last one.
-            hold_all(local, |stores, _| cut(stores)).await;
+            let _ = hold_all(local, |stores, _| cut(stores)).await;
         }
         let outcome = outcome.and_then(|()| match is_cut.get() {
             true => Ok(()),
             false => Err(io::Error::other("the log has records that cannot be written")),
         });
         outcome.inspect_err(|error| {
-            warn(&format!("Write error writing append only file on disk: {}", error_text(error)));
+            if !self.is_given_up.get() {
+                warn(&format!("Write error writing append only file on disk: {}", error_text(error)));
+            }
         })?;
         let text = format!("Successfully created the temporary AOF base file {}", early.display());
         line(Level::Notice, &text);
@@ -298,12 +326,12 @@ impl Aof {
     }
 
     /// A rewrite ended.
-    fn ended(&self, host: &Host, outcome: io::Result<()>) {
+    fn ended(&self, host: &Host, outcome: io::Result<()>, is_snapshot: bool) {
         let went_well = match outcome {
             _ if self.is_given_up.get() => None,
             Ok(()) => {
                 line(Level::Notice, "Background AOF rewrite terminated with success");
-                Some(self.install(host).is_ok())
+                Some(self.install(host, is_snapshot).is_ok())
             }
             Err(_) => {
                 warn("Background AOF rewrite terminated with error");
@@ -331,7 +359,7 @@ impl Aof {
     }
 
     /// Puts the new base in the place of the files before it.
-    fn install(&self, host: &Host) -> io::Result<()> {
+    fn install(&self, host: &Host, is_snapshot: bool) -> io::Result<()> {
         let mut manifest = self.manifest.borrow().clone();
         let place = &self.place;
         let moved = |kind: &str, from: &[u8], to: &[u8]| {
@@ -347,7 +375,7 @@ impl Aof {
             line(Level::Notice, &text);
             Ok::<(), io::Error>(())
         };
-        let base = manifest.new_base(place.stem(), is_snapshot(&host.settings()));
+        let base = manifest.new_base(place.stem(), is_snapshot);
         moved("base", &place.early_base(), &base)?;
         if self.state.get() == State::Starting {
             let increment = manifest.new_increment(place.stem());
