@@ -48,10 +48,10 @@ for target in "${targets[@]}"; do
   echo "== $target: $seconds s"
   if "$(binary "$target")" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
       -print_final_stats=1 -artifact_prefix="$found/" "$corpus" "fuzz/seeds/$target" >"$log" 2>&1; then
-    grep -E '^(Done|stat::number_of_executed_units|stat::new_units_added)' "$log" || true
+    grep -aE '^(Done|stat::number_of_executed_units|stat::new_units_added)' "$log" || true
   else
     failed+=("$target")
-    grep -A 4 'panicked at' "$log" | head -n 12 || tail -n 40 "$log"
+    grep -a -A 4 'panicked at' "$log" | head -n 12 || tail -n 40 "$log"
     input=$(sed -n 's/.*Test unit written to \(.*\)/\1/p' "$log" | tail -1)
     echo "CRASH in $target, input: ${input:-none written, see $log}" >&2
   fi

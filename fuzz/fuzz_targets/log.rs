@@ -7,28 +7,17 @@ use std::io::Read;
 
 use libfuzzer_sys::fuzz_target;
 use perigee::persist::aof::reader::{Fault, Reader};
+use perigee_fuzz::Drops;
 use perigee_fuzz::allocator::{Watched, largest_request};
 
 #[global_allocator]
 static ALLOCATOR: Watched = Watched;
 
-/// Hands a file out byte by byte.
-struct Drops<'a>(&'a [u8]);
-
-impl Read for Drops<'_> {
-    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        let bytes = into.len().min(1).min(self.0.len());
-        into[..bytes].copy_from_slice(&self.0[..bytes]);
-        self.0 = &self.0[bytes..];
-        Ok(bytes)
-    }
-}
-
 fn read(source: impl Read) -> (Vec<u8>, Result<(), Fault>) {
     let mut reader = Reader::new(source, 0, |name| !name.starts_with(b"no"));
     let mut all = Vec::new();
     loop {
-        match reader.next() {
+        match reader.next_commands() {
             Ok(Some(commands)) => all.extend_from_slice(commands),
             Ok(None) => return (all, Ok(())),
             Err(fault) => return (all, Err(fault)),

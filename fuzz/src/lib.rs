@@ -4,6 +4,8 @@
 pub mod allocator;
 pub mod words;
 
+use std::io::Read;
+
 /// Reads choices from the front of a fuzzer's input; what is left is the data.
 pub struct Choices<'a>(&'a [u8]);
 
@@ -23,5 +25,17 @@ impl<'a> Choices<'a> {
     /// All that was not read.
     pub fn rest(self) -> &'a [u8] {
         self.0
+    }
+}
+
+/// Hands an input out byte by byte.
+pub struct Drops<'a>(pub &'a [u8]);
+
+impl Read for Drops<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let bytes = into.len().min(1).min(self.0.len());
+        into[..bytes].copy_from_slice(&self.0[..bytes]);
+        self.0 = &self.0[bytes..];
+        Ok(bytes)
     }
 }

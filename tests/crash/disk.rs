@@ -27,6 +27,8 @@ struct Plan {
     how: &'static str,
     /// All calls fail from the n-th on.
     lasts: bool,
+    /// The server begins with the snapshot alone, and the log is switched on while calls fail.
+    switches: bool,
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -99,6 +101,9 @@ fn run_beside(client: &mut Client, command: &str) -> bool {
 
 /// What clients do while the disk fails. `false`: the server is gone.
 fn work(client: &mut Client, plan: Plan, known: &mut Known) -> bool {
+    if plan.switches {
+        client.check("CONFIG SET appendonly yes", "+OK\r\n");
+    }
     for (turn, command) in ["BGSAVE", "BGREWRITEAOF", "BGSAVE"].iter().enumerate() {
         if !set(client, &format!("turn{turn}:"), known) || !run_beside(client, command) {
             return false;
@@ -134,7 +139,13 @@ fn run(template: &(Data, Known), plan: Plan, at: usize) -> bool {
     copy(template.0.path(), data.path());
     let args = arguments(&data, plan.policy);
     let faults = format!("at={at} {}", plan.how);
-    let mut server = Server::launch(1 + at % 3, &args, &[("PERIGEE_DISK_FAULTS", &faults)]);
+    let mut first_args = args.clone();
+    if plan.switches {
+        // What only the log has goes when it is written anew.
+        first_args.extend(["--appendonly", "no"]);
+        known.retain(|key, _| key.starts_with("old"));
+    }
+    let mut server = Server::launch(1 + at % 3, &first_args, &[("PERIGEE_DISK_FAULTS", &faults)]);
     let mut has_failed = true;
     if server.wait_for_line("Ready to accept connections") {
         let mut client = server.client();
@@ -197,15 +208,20 @@ fn at_each_call(plan: Plan) {
 
 #[test]
 fn one_call_fails_and_half_of_a_write_is_done() {
-    at_each_call(Plan { policy: "everysec", how: "for=1 cut errno=5", lasts: false });
+    at_each_call(Plan { policy: "everysec", how: "for=1 cut errno=5", lasts: false, switches: false });
 }
 
 #[test]
 fn one_call_fails_while_each_reply_promises_all() {
-    at_each_call(Plan { policy: "always", how: "for=1 cut", lasts: false });
+    at_each_call(Plan { policy: "always", how: "for=1 cut", lasts: false, switches: false });
 }
 
 #[test]
 fn all_calls_fail_until_the_disk_is_well_again() {
-    at_each_call(Plan { policy: "everysec", how: "cut", lasts: true });
+    at_each_call(Plan { policy: "everysec", how: "cut", lasts: true, switches: false });
+}
+
+#[test]
+fn one_call_fails_while_the_log_is_switched_on() {
+    at_each_call(Plan { policy: "everysec", how: "for=1 cut", lasts: false, switches: true });
 }

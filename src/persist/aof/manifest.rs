@@ -9,8 +9,10 @@ use std::fmt::Write as _;
 
 use crate::wire::inline;
 
-/// A line of a manifest holds fewer bytes, its end included.
-const LINE_BYTES_MAX: usize = 1024;
+/// Bytes of a file's name at most, by the system.
+const NAME_BYTES_MAX: usize = 255;
+/// Bytes of a line at most, its end included: Redis's 1024, and what a name may take beyond that when it is quoted.
+const LINE_BYTES_MAX: usize = 1024 + 64;
 
 /// What a file is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,6 +147,9 @@ impl Manifest {
 
     fn take(&mut self, words: Words) -> Result<(), &'static str> {
         let entry = Entry { name: words.name.unwrap_or_default(), sequence: words.sequence };
+        if entry.name.len() > NAME_BYTES_MAX {
+            return Err("File name too long");
+        }
         match words.role {
             b'b' if self.base.is_some() => return Err("Found duplicate base file information"),
             b'b' => {
@@ -279,13 +284,24 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_name_is_read_as_it_is_written() {
+        let name = vec![b'\xff'; NAME_BYTES_MAX];
+        let entry = Entry { name, sequence: i64::MAX };
+        let manifest =
+            Manifest { increment_sequence: i64::MAX, increments: vec![entry], ..Manifest::default() };
+        assert_eq!(Manifest::parse(&manifest.text()), Ok(manifest));
+    }
+
+    #[test]
     fn refuses_in_the_words_of_redis() {
         const INVALID: &str = "Invalid AOF manifest file format";
         const LONG: &str = "The AOF manifest file contains too long line";
         let good = "file x seq 1 type b\n";
         assert_eq!(refusal(""), (None, "Found an empty AOF manifest"));
         assert_eq!(refusal("file x seq 1 type b"), (None, LONG));
-        assert_eq!(refusal(&format!("{good}file {} seq 1 type i\n", "x".repeat(1010))), (None, LONG));
+        assert_eq!(refusal(&format!("{good}file {} seq 1 type i\n", "x".repeat(1080))), (None, LONG));
+        let (_, reason) = refusal(&format!("{good}file {} seq 1 type i\n", "x".repeat(256)));
+        assert_eq!(reason, "File name too long");
         assert_eq!(refusal(&format!("{good}\n")), (Some(2), INVALID));
         for bad in [
             "file x seq 1",

@@ -110,7 +110,8 @@ impl<R: Read> Reader<R> {
         let command = &self.buffer[from..to];
         let is = |whole: &[u8]| command.eq_ignore_ascii_case(whole);
         if is(b"*1\r\n$5\r\nMULTI\r\n") {
-            self.transaction_at = Some(self.origin + from as u64);
+            // One within a transaction is refused and changes nothing.
+            self.transaction_at.get_or_insert(self.origin + from as u64);
         } else if is(b"*1\r\n$4\r\nEXEC\r\n") {
             self.transaction_at = None;
         }
@@ -278,6 +279,13 @@ mod tests {
                 Err(fault) => panic!("cut at {cut}: {fault:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_transaction_within_another_does_not_move_the_cut() {
+        let multi = "*1\r\n$5\r\nMULTI\r\n";
+        let end = read(format!("{}{multi}{multi}*1", GOOD[0]).as_bytes()).1;
+        assert!(matches!(end, Err(Fault::CutOff { valid_up_to, .. }) if valid_up_to == GOOD[0].len() as u64));
     }
 
     #[test]
