@@ -27,6 +27,8 @@ struct Path {
     name: &'static str,
     /// What every key holds at the start.
     start: Start,
+    /// What the connection sends ahead, and what another one does that stays there idle.
+    ahead: (&'static [u8], &'static [u8]),
     /// Commands that arrive in one read.
     depth: usize,
     /// The command for the key of a number.
@@ -44,8 +46,16 @@ enum Start {
 }
 
 const fn path(name: &'static str, start: Start, command: fn(usize) -> Vec<u8>, reply: &'static [u8]) -> Path {
-    Path { name, start, depth: DEPTH, command, reply }
+    Path { name, start, ahead: (b"", b""), depth: DEPTH, command, reply }
 }
+
+const fn get(name: &'static str, ahead: (&'static [u8], &'static [u8])) -> Path {
+    Path { ahead, ..path(name, Start::Value, |n| request(&[b"GET", &key(n)]), b"$16") }
+}
+
+/// What EVALSHA and EVAL run, and the former's name for it.
+const SCRIPT: &[u8] = b"return redis.call('INCR',KEYS[1])";
+const SCRIPT_SHA: &[u8] = b"da8455f0535fd532821b3713a4eccd80fc4b8457";
 
 const PATHS: &[Path] = &[
     path("ping", Start::Value, |_| request(&[b"PING"]), b"+PONG"),
@@ -69,6 +79,23 @@ const PATHS: &[Path] = &[
     path("mget_10", Start::Value, |n| ten(b"MGET", n, None), b"*10"),
     path("mset_10", Start::Value, |n| ten(b"MSET", n, Some(VALUE)), b"+OK"),
     path("scan_10", Start::Value, |_| request(&[b"SCAN", b"0"]), b"*2"),
+    get("get_while_other_tracks", (b"", b"HELLO 3\r\nCLIENT TRACKING ON\r\n")),
+    get(
+        "get_after_events_off",
+        (b"CONFIG SET notify-keyspace-events KEA\r\nCONFIG SET notify-keyspace-events ''\r\n", b""),
+    ),
+    get("get_without_histograms", (b"CONFIG SET latency-tracking no\r\n", b"")),
+    path("eval_incr", Start::Number, |n| request(&[b"EVAL", SCRIPT, b"1", &key(n)]), b":"),
+    Path {
+        ahead: (b"SCRIPT LOAD \"return redis.call('INCR',KEYS[1])\"\r\n", b""),
+        ..path("evalsha_incr", Start::Number, |n| request(&[b"EVALSHA", SCRIPT_SHA, b"1", &key(n)]), b":")
+    },
+    path("multi_4", Start::Number, multi, b"+OK\r\n+QUEUED"),
+    path("publish_to_nobody", Start::Value, |_| request(&[b"PUBLISH", b"news", VALUE]), b":0"),
+    Path {
+        ahead: (b"HELLO 3\r\nSUBSCRIBE news\r\n", b""),
+        ..path("publish_to_itself", Start::Value, |_| request(&[b"PUBLISH", b"news", VALUE]), b":1")
+    },
 ];
 
 /// A command on ten keys that lie far apart, each followed by `value`.
@@ -80,6 +107,20 @@ fn ten(name: &[u8], number: usize, value: Option<&[u8]>) -> Vec<u8> {
         words.extend(value);
     }
     request(&words)
+}
+
+/// A transaction of four commands.
+fn multi(number: usize) -> Vec<u8> {
+    let key = key(number);
+    let commands: [&[&[u8]]; 6] = [
+        &[b"MULTI"],
+        &[b"INCR", &key],
+        &[b"GET", &key],
+        &[b"SET", &key, b"1000"],
+        &[b"EXISTS", &key],
+        &[b"EXEC"],
+    ];
+    commands.map(request).concat()
 }
 
 fn fill(server: &mut InProcess, start: Start) {
@@ -103,6 +144,8 @@ fn run(path: &Path, commands: usize) -> Result<(), String> {
     }
     let mut server = InProcess::new()?;
     fill(&mut server, path.start);
+    server.exchange(path.ahead.0);
+    server.beside(path.ahead.1);
     let requests: Vec<Vec<u8>> =
         (0..COMMANDS_MAX).map(|step| (path.command)(jump(step, COMMANDS_MAX))).collect();
     // Every batch is made, whether it runs or not.

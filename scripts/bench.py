@@ -8,9 +8,13 @@ DBSIZE (ZCARD, for the family with one large key; the sum of all sizes, where el
 keys lead to, so a generator that sends one key only, or a server that does not make or remove what it should, ends the
 run; so does a read that finds nothing where every key holds something.
 
-Families come in two groups, strings and containers, with a table each. Each family has a number of keys of its own,
+Families come in three groups, with a table each: strings, containers, and scripts (which are scripts, transactions and
+channels). Each family has a number of keys of its own,
 which is also what the generator's `-r` gets: fields, members and scores are drawn below the same number as keys. RPOP
 and SPOP are not sent more often than half of what is there, so that nearly all of them find something.
+
+A transaction counts as one request; its commands go out in one sequence, which only valkey-benchmark since 9.0 can
+send. Subscribers of published messages are connections of this process, which throws away what they receive.
 
 CPU per request is the time that all threads of the server spent on a core, as the scheduler counts it, over the
 requests. It is the figure to trust when the load generator is the bottleneck, as it is with a fast server.
@@ -25,8 +29,10 @@ Only processes that were started here are stopped or ended.
 import argparse
 import csv
 import dataclasses
+import hashlib
 import math
 import os
+import selectors
 import shutil
 import signal
 import socket
@@ -34,6 +40,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 RANDOM = "__rand_int__"  # redis-benchmark writes twelve digits, drawn anew at each place
@@ -43,7 +50,7 @@ VALUE = "value-of-16-byte"
 QUIET_MS = 2
 # How far DBSIZE may be from what chance leads to, as a share of it.
 TOLERANCE = 0.02
-GROUPS = ("strings", "containers")
+GROUPS = ("strings", "containers", "scripts")
 
 
 def fail(text):
@@ -105,6 +112,38 @@ class Connection:
     def flush(self, commands):
         self.socket.sendall(b"".join(commands))
         return [self.reply() for _ in commands]
+
+
+class Subscribers:
+    """Connections that are subscribed to a channel, and a thread that throws away what comes."""
+
+    def __init__(self, port, channel, count):
+        self.selector, self.ended, self.received_bytes = selectors.DefaultSelector(), False, 0
+        self.connections = [Connection(port) for _ in range(count)]
+        for connection in self.connections:
+            connection.ask("SUBSCRIBE", channel)
+            self.selector.register(connection.socket, selectors.EVENT_READ)
+        self.thread = threading.Thread(target=self.drain)
+
+    def drain(self):
+        while not self.ended:
+            for key, _ in self.selector.select(0.1):
+                received = len(key.fileobj.recv(1 << 18))
+                self.received_bytes += received
+                if received == 0:
+                    self.selector.unregister(key.fileobj)
+
+    def __enter__(self):
+        if self.connections:
+            self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended = True
+        if self.connections:
+            self.thread.join()
+        for connection in self.connections:
+            connection.__exit__()
 
 
 # ----------------------------------------------------------------------------------------------------------- servers
@@ -221,6 +260,10 @@ class Family:
     fewer: int = 1
     # What counts the keys after a run.
     counted: tuple = ("DBSIZE",)
+    # A command that is sent before the run.
+    first: tuple = ()
+    # Connections that listen to CHANNEL.
+    subscribers: int = 0
     group: str = "strings"
 
 
@@ -254,6 +297,17 @@ def container(command, space, **more):
     """A family of the second group. Without something that is there before, it makes its keys."""
     return Family(command, space=space, group="containers", **({} if "holds" in more else {"then": "made"}), **more)
 
+
+def whole(*command, **more):
+    """A family of the third group."""
+    return Family(list(command), group="scripts", **{"holds": text("1000"), "fewer": 4, **more})
+
+
+SCRIPT = "return redis.call('INCR',KEYS[1])"
+SHA = hashlib.sha1(SCRIPT.encode()).hexdigest()
+CHANNEL = "news"
+# Not all of the same kind, and all of them short.
+TRANSACTION = ["MULTI", ";", "INCR", KEY, ";", "GET", KEY, ";", "SET", KEY, "1000", ";", "EXISTS", KEY, ";", "EXEC"]
 
 FAMILIES = {
     "GET": Family(["GET", KEY], text(VALUE)),
@@ -291,6 +345,12 @@ FAMILIES = {
     "SETBIT": container(["SETBIT", KEY, "77", "1"], 50_000),
     "PFADD": container(["PFADD", KEY, f"e:{RANDOM}"], 2_000),
     "GEOADD": container(["GEOADD", KEY, "13.361389", "38.115556", f"m:{RANDOM}"], 2_000, fewer=4),
+    "EVAL": whole("EVAL", SCRIPT, "1", KEY),
+    "EVALSHA": whole("EVALSHA", SHA, "1", KEY, first=("SCRIPT", "LOAD", SCRIPT)),
+    "MULTI4": whole(*TRANSACTION, keys=4),
+    "PUBLISH": whole("PUBLISH", CHANNEL, VALUE, keys=0, fewer=1),
+    "PUBLISH1": whole("PUBLISH", CHANNEL, VALUE, keys=0, fewer=2, subscribers=1),
+    "PUBLISH50": whole("PUBLISH", CHANNEL, VALUE, keys=0, fewer=10, subscribers=50),
 }
 # Measured only when they are named.
 NAMED_ONLY = ("SETNEW", "PING")
@@ -315,9 +375,23 @@ def prepare(server, family, keys):
         connection.ask("FLUSHALL", "SYNC")
         connection.fill(write(number) for number in range(wanted))
         found = connection.ask("DBSIZE")
+        if family.first:
+            connection.ask(*family.first)
     if found != wanted:
         raise RuntimeError(f"{server.name} holds {found} keys after filling, not {wanted}")
     server.settle()
+
+
+def commands_of(family):
+    """The commands of a sequence."""
+    command = []
+    for word in family.command:
+        if word == ";":
+            yield command
+            command = []
+        else:
+            command.append(word)
+    yield command
 
 
 def check_keys(server, name, family, keys, requests):
@@ -328,7 +402,8 @@ def check_keys(server, name, family, keys, requests):
         else:
             found = connection.ask(*family.counted)
         # The generator stops at errors, but does not look at what was found.
-        reply = connection.ask(*[word.replace(RANDOM, "0" * 12) for word in family.command])
+        for command in commands_of(family):
+            reply = connection.ask(*[word.replace(RANDOM, "0" * 12) for word in command])
     left = keys * math.exp(-requests * family.keys / keys)
     wanted = {"stay": keys, "made": keys - left, "go": left, "taken": keys * family.parts - requests}[family.then]
     # Two square roots are over six standard deviations: chance weighs more where there are few keys.
@@ -342,14 +417,15 @@ def check_keys(server, name, family, keys, requests):
 
 
 def generate(options, server, family, depth, requests, keys):
-    """Runs the load generator; returns requests per second."""
+    """Runs the load generator; returns requests per second. It counts each command of a sequence."""
+    commands = len(list(commands_of(family)))
     command = pinned(options.client_cpus) + [options.bench, "-h", "127.0.0.1", "-p", str(server.port), "--csv"]
-    command += ["-n", str(requests), "-c", str(options.clients), "-P", str(depth), "-r", str(keys)]
+    command += ["-n", str(requests * commands), "-c", str(options.clients), "-P", str(depth), "-r", str(keys)]
     done = subprocess.run(command + family.command, capture_output=True, text=True, timeout=600)
     rows = [row for row in csv.reader(done.stdout.splitlines()) if len(row) > 1 and row[0] != "test"]
     if done.returncode != 0 or not rows:
         raise RuntimeError(f"{options.bench} failed: {done.stdout[-500:]}{done.stderr[-500:]}")
-    return float(rows[-1][1])
+    return float(rows[-1][1]) / commands
 
 
 def measure(options, server, name, depth):
@@ -359,9 +435,13 @@ def measure(options, server, name, depth):
     if family.then == "taken":
         requests = min(requests, keys * family.parts // 2)
     prepare(server, family, keys)
-    before_us = server.cpu_us()
-    rate = generate(options, server, family, depth, requests, keys)
-    used_us = server.cpu_us() - before_us
+    with Subscribers(server.port, CHANNEL, family.subscribers) as subscribers:
+        before_us = server.cpu_us()
+        rate = generate(options, server, family, depth, requests, keys)
+        server.settle()
+        used_us = server.cpu_us() - before_us
+    if subscribers.received_bytes < requests * family.subscribers * len(VALUE):
+        raise RuntimeError(f"{server.name} left messages out: {subscribers.received_bytes} bytes for {requests}")
     check_keys(server, name, family, keys, requests)
     return Run(rate, used_us / requests)
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs everything that must pass: format, lints, unit tests, the tidy test, the simulation, the server over the wire, the size sweep,
-# the differential tests against redis-server, loom on the latch, the Tcl suite where there is one, a smoke run of the
-# fuzz targets.
+# Runs everything that must pass: format, lints, unit tests, the tidy test, the simulation, what the log gets,
+# the server over the wire, kills and failing disks, the size sweep, the differential tests against redis-server, loom on
+# the latch, the Tcl suite where there is one, a smoke run of the fuzz targets.
 #
 #   scripts/test.sh            everything
 #   scripts/test.sh wire diff  only these steps
@@ -14,7 +14,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-STEPS="${*:-fmt clippy unit tidy sim wire sweep diff clients loom fuzz tcl}"
+STEPS="${*:-fmt clippy unit tidy sim log wire crash sweep diff clients loom fuzz tcl}"
 LOG_DIR=$(mktemp -d)
 trap 'rm -rf "$LOG_DIR"' EXIT
 PASSED=0
@@ -96,7 +96,9 @@ run_step() {
     unit) tests unit cargo test --lib --bins ;;
     tidy) tests tidy cargo test --test tidy ;;
     sim) tests sim cargo test --test sim ;;
+    log) tests log cargo test --test log ;;
     wire) tests wire cargo test --test wire ;;
+    crash) tests crash cargo test --test crash ;;
     sweep) tests sweep cargo test --test sweep ;;
     diff)
         need_reference

@@ -51,7 +51,8 @@ const SUBCOMMANDS: &[Spec] = &[
         "debug|disk-faults",
         "[word [word ...]]",
         disk_faults,
-        "Has calls of the file system fail by a plan, or by none; in builds for tests only.",
+        "Has calls of the file system fail by a plan, or by none, and tells how many the former one has failed; in \
+         builds for tests only.",
     ),
     row("debug|error", "message", error, "Replies with an error of that text."),
     generic::DEBUG_HTSTATS,
@@ -132,8 +133,8 @@ fn log(_: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
 fn disk_faults(_: &mut ConnCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     let words: Vec<_> = args.rest().map(String::from_utf8_lossy).collect();
     let plan = disk::Plan::parse(&words.join(" ")).ok_or(Error::Syntax)?;
-    disk::plan_faults(Some(plan).filter(|_| !words.is_empty()));
-    out.ok();
+    let failed = disk::plan_faults(Some(plan).filter(|_| !words.is_empty()));
+    out.int(failed as i64);
     Ok(())
 }
 

@@ -626,6 +626,22 @@ impl Client {
         }
     }
 
+    /// What stands in for this client elsewhere: it has the same identity, and nothing of what the client has asked for.
+    pub fn stand_in(&self) -> Client {
+        Client {
+            info: self.info.clone(),
+            caller: self.caller,
+            gates: gate::ALWAYS,
+            reply_mode: ReplyMode::On,
+            wish: Wish::None,
+            multi: None,
+            watched: None,
+            mail: Mail::new(),
+            subscriptions: Subscriptions::default(),
+            tracking: None,
+        }
+    }
+
     /// Sets the reply mode and its gate bit.
     pub fn set_reply_mode(&mut self, mode: ReplyMode) {
         self.reply_mode = mode;
@@ -691,6 +707,19 @@ pub trait Parts {
 
     /// Counts an error reply that a whole made up itself; `code` is its first word.
     fn count_error(&self, code: &str);
+
+    /// When the part before ended, or the whole began, in cycles.
+    fn clock(&self) -> u64;
+
+    /// [`Parts::run`] of a command that reads or writes, for a script.
+    fn run_for_script(
+        &self,
+        row: RowRef,
+        caller: &Caller,
+        stores: WriteStores<'_>,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    );
 
     /// Runs a command for `client` on stores that its keys lie in, and writes its reply.
     fn run(

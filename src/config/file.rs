@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn save_lines_add_up() {
         let save = |text: &str| parsed(text).settings.get_text(P::SAVE);
-        assert_eq!(save(""), "");
+        assert_eq!(save(""), "3600 1 300 100 60 10000");
         assert_eq!(save("save 900 1"), "900 1");
         assert_eq!(save("save 900 1\nsave 800 2 700 3\nsave '60 9'"), "900 1 800 2 700 3 60 9");
         assert_eq!(save("save 900 1\nsave \"\"\nsave 5 6"), "5 6");

@@ -438,7 +438,8 @@ mod tests {
         assert_eq!(settings.bound(P::MAXMEMORY_CLIENTS), MemoryBound::Bytes(0));
         assert_eq!(settings.path(P::DIR), Path::new("."));
         assert_eq!(settings.choice(P::IO_DRIVER), "auto");
-        assert_eq!(settings.save_rules(), []);
+        let rules = settings.save_rules().iter().map(|rule| (rule.seconds, rule.changes));
+        assert!(rules.eq([(3600, 1), (300, 100), (60, 10000)]));
         assert_eq!(settings.output_limits()[2].soft_bytes, 8 << 20);
         assert_eq!(settings.addresses(), [b"127.0.0.1".to_vec()]);
         assert_eq!(settings.primary(), None);

@@ -14,6 +14,7 @@ use crate::cmd::table::{RowRef, table};
 use crate::host::queued::Queued;
 use crate::host::{Claim, Stand};
 use crate::shard::exec::Door;
+use crate::shard::hold::Stores;
 use crate::shard::local::Local;
 use crate::shard::plan::plan_whole;
 use crate::shard::spread::for_each_waited_key;
@@ -136,7 +137,7 @@ impl Session {
         let until_ms = blocked.until_ms;
         let spec = table().row(waiter.row()).spec;
         let set = plan_whole(spec, &waiter.args(), &self.client, local.shared.shards());
-        let Some((mut stores, now)) = self.hold(local, &set) else {
+        let Some((held, now)) = self.hold(local, &set) else {
             self.wanted = Some(set);
             return Some(Turn::Wait);
         };
@@ -145,6 +146,7 @@ impl Session {
             blocked.must_retry = false;
         }
         let (door, db) = (local.door(now), waiter.caller().db);
+        let mut stores = Stores::new(held, &set, local.shared.shards());
         let mut stores = WriteStores::Many(&mut stores);
         let mut out = Out::new(waiter.caller().protocol);
         let is_served = door.serve(&mut stores, &waiter, &mut out);

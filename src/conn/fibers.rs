@@ -7,27 +7,74 @@ use super::gates::data_allows;
 use super::session::{Session, Stop, Turn, resolve};
 use crate::base::clock;
 use crate::base::hash::KeyHash;
-use crate::cmd::cx::{Client, Held, Wish, WriteStores};
+use crate::cmd::cx::{Client, Wish, WriteStores};
 use crate::cmd::spec::{Handler, Route, flag, gate};
 use crate::cmd::table::{RowRef, table};
 use crate::host::queued::Queued;
 use crate::rt::sys::fiber::Fiber;
-use crate::shard::hold::Stores;
+use crate::shard::hold::{Holders, Stores};
 use crate::shard::local::Local;
 use crate::shard::logged::write_unit;
 use crate::shard::plan::ShardSet;
 use crate::store::Now;
 use crate::wire::parse::{Limits, Parsed};
 use crate::wire::{Args, Out};
+use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
 /// Milliseconds between two turns of a fiber that was set aside.
 const PAUSE_MS: u64 = 1;
 
-/// What comes back from a fiber.
-pub(super) struct Ran {
-    client: Client,
-    out: Out,
+/// A command for a fiber, with all that it works with: it may be set aside, and outlive the batch. It travels in a box,
+/// and the box is used again.
+#[derive(Default)]
+pub(super) struct Job {
+    /// Whose command it is, while it is on the fiber.
+    client: Option<Client>,
+    /// The command.
+    queued: Queued,
+    /// The shards that are held for it; none where there is only one.
+    set: ShardSet,
+    /// The time when they were taken.
+    now: Now,
+    reply: Vec<u8>,
+}
+
+/// Larger buffers are given back after use.
+const JOB_BYTES_KEEP: usize = 64 * 1024;
+
+thread_local! {
+    /// Of the last fiber, for the next.
+    static SPARE: Cell<Option<Box<Job>>> = const { Cell::new(None) };
+}
+
+impl Job {
+    /// Keeps its box and its buffers for the next.
+    fn recycle(mut self: Box<Job>) {
+        if self.queued.capacity() + self.reply.capacity() <= JOB_BYTES_KEEP {
+            self.queued.clear();
+            self.reply.clear();
+            SPARE.set(Some(self));
+        }
+    }
+
+    fn run(&mut self, home: &Local) {
+        let Some(client) = &mut self.client else { return };
+        let (mut own, mut held);
+        let (stores, now) = if self.set.is_empty() {
+            own = home.enter_again();
+            let now = own.now;
+            (WriteStores::One(&mut own), now)
+        } else {
+            held = Stores::adopt(&home.shared, &self.set);
+            (WriteStores::Many(&mut held), self.now)
+        };
+        let command = self.queued.commands[0];
+        let mut out = Out { buf: std::mem::take(&mut self.reply), protocol: client.caller.protocol };
+        let (row, mut args) = (table().row(command.row), self.queued.args(command));
+        home.door(now).whole(row, client, stores, &mut args, &mut out);
+        self.reply = out.buf;
+    }
 }
 
 /// Whether a command runs scripts.
@@ -39,52 +86,50 @@ pub(super) fn runs_scripts(row: RowRef, client: &Client) -> bool {
     (row.spec.flags | queued) & flag::RUNS_SCRIPTS != 0
 }
 
-fn run(home: &Local, set: &ShardSet, now: Now, queued: &Queued, mut client: Client) -> Ran {
-    let mut stores = Stores::adopt(&home.shared, set);
-    let command = queued.commands[0];
-    let mut out = Out::new(client.caller.protocol);
-    let (row, mut args) = (table().row(command.row), queued.args(command));
-    let alone = if home.shared.shards() == 1 { stores.get_mut(0) } else { None };
-    let stores = match alone {
-        Some(store) => WriteStores::One(store),
-        None => WriteStores::Many(&mut stores),
-    };
-    home.door(now).whole(row, &mut client, stores, &mut args, &mut out);
-    Ran { client, out }
-}
-
 impl Session {
-    /// Runs a command on a fiber, on shards that are held for it.
+    /// Runs a command on a fiber, on shards that are held for it. The only shard of a server need not be held.
     pub(super) fn run_on_fiber(
         &mut self,
         row: RowRef,
         set: ShardSet,
-        held: (Stores<'_>, Now),
+        (held, now): (Holders<'_>, Now),
         args: &Args<'_>,
     ) -> Option<Stop> {
-        let (mut stores, now) = held;
         // Others answer BUSY while it is set aside, and cannot write what they have noted here.
-        write_unit(&self.home.shared.host.journal, &mut stores);
-        let mut queued = Queued::default();
-        queued.push(row.id, args, (0, KeyHash::from_bits(0)), self.client.caller);
-        stores.pass_on();
-        let stand_in = self.client.stand_in();
-        let client = std::mem::replace(&mut self.client, stand_in);
+        if set.is_empty() {
+            self.home.write_log();
+        } else {
+            let shared = &self.home.shared;
+            let mut stores = Stores::new(held, &set, shared.shards());
+            write_unit(&shared.host.journal, &mut stores);
+            stores.pass_on();
+        }
+        let mut job = SPARE.take().unwrap_or_default();
+        job.queued.push(row.id, args, (0, KeyHash::from_bits(0)), self.client.caller);
+        (job.set, job.now) = (set, now);
+        let mut stand_in = self.client.stand_in();
+        stand_in.gates = self.client.gates;
+        job.client = Some(std::mem::replace(&mut self.client, stand_in));
         let home = self.home.clone();
-        let fiber = Fiber::new(move || run(&home, &set, now, &queued, client));
-        self.go_on(fiber)
+        self.go_on(Fiber::new(move || {
+            job.run(&home);
+            job
+        }))
     }
 
-    fn go_on(&mut self, mut fiber: Fiber<Ran>) -> Option<Stop> {
-        let Some(Ran { client, out }) = fiber.resume() else {
+    fn go_on(&mut self, mut fiber: Fiber<Box<Job>>) -> Option<Stop> {
+        let Some(mut job) = fiber.resume() else {
             self.home.set_aside(true);
             self.fiber = Some(fiber);
             return Some(Stop::Aside);
         };
         self.home.set_aside(false);
-        self.client = client;
+        if let Some(client) = job.client.take() {
+            self.client = client;
+        }
         let before = self.out.buf.len();
-        self.out.buf.extend_from_slice(&out.buf);
+        self.out.buf.extend_from_slice(&job.reply);
+        job.recycle();
         self.follow_client();
         self.after_slow(before);
         (self.client.wish != Wish::None).then_some(Stop::Wish)
@@ -163,15 +208,5 @@ impl Session {
     /// Whether a script has had the data for too long.
     pub(super) fn is_busy(local: &Local) -> bool {
         local.shared.host.gates.load(Ordering::Relaxed) & gate::BUSY != 0
-    }
-}
-
-impl Client {
-    /// What stands in the place of a client that a fiber has.
-    fn stand_in(&self) -> Client {
-        let mut stand_in = Client::new(self.info.clone());
-        stand_in.caller = self.caller;
-        stand_in.gates = self.gates;
-        stand_in
     }
 }

@@ -9,7 +9,7 @@ use crate::cmd::cx::{Wish, WriteStores};
 use crate::cmd::spec::Handler;
 use crate::cmd::table::{RowRef, table};
 use crate::shard::exec::Door;
-use crate::shard::hold::{self, Stores};
+use crate::shard::hold::{self, Holders, Stores};
 use crate::shard::local::Local;
 use crate::shard::plan::{ShardSet, plan_whole};
 use crate::shard::watch::Origin;
@@ -53,7 +53,7 @@ impl Session {
 
     /// Takes all of `set`, with the clock read and the settings in force. `None`: not all of it is free; it was asked
     /// for.
-    pub(super) fn hold<'a>(&mut self, local: &'a Local, set: &ShardSet) -> Option<(Stores<'a>, Now)> {
+    pub(super) fn hold<'a>(&mut self, local: &'a Local, set: &ShardSet) -> Option<(Holders<'a>, Now)> {
         let mut held = match hold::acquire(&local.shared, set, &mut self.pending_hold) {
             Ok(held) => held,
             Err(busy) => {
@@ -67,7 +67,7 @@ impl Session {
             holder.now = now;
             local.heed_settings(holder);
         }
-        Some((Stores::new(held, set, local.shared.shards()), now))
+        Some((held, now))
     }
 
     /// Runs the command at the front of the buffer, which ends at `end`, while holding `set`. `Some`: it must wait, or
@@ -80,14 +80,19 @@ impl Session {
         args: &mut Args<'_>,
         end: usize,
     ) -> Option<Stop> {
-        let Some((mut stores, now)) = self.hold(local, &set) else {
+        if local.shared.shards() == 1 && runs_scripts(row, &self.client) {
+            self.at = end;
+            return self.run_on_fiber(row, ShardSet::new(), (Holders::new(), Now::default()), args);
+        }
+        let Some((held, now)) = self.hold(local, &set) else {
             self.wanted = Some(set);
             return Some(Stop::Waits);
         };
         self.at = end;
         if runs_scripts(row, &self.client) {
-            return self.run_on_fiber(row, set, (stores, now), args);
+            return self.run_on_fiber(row, set, (held, now), args);
         }
+        let mut stores = Stores::new(held, &set, local.shared.shards());
         let door = local.door(now);
         let before = self.out.buf.len();
         if let Handler::Whole(_) = row.spec.handler {

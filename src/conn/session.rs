@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use super::blocked::Blocked;
-use super::fibers::Ran;
+use super::fibers::Job;
 use super::gather::Gather;
 use super::{commands, gates, memory};
 
@@ -140,7 +140,7 @@ pub struct Session {
     /// Letters that must not overtake a reply.
     pub(super) held_back: Vec<Letter>,
     /// A command that was set aside because it takes long.
-    pub(super) fiber: Option<Fiber<Ran>>,
+    pub(super) fiber: Option<Fiber<Box<Job>>>,
     /// Its shard.
     pub(super) home: Rc<Local>,
     closing: bool,

@@ -3,6 +3,7 @@
 //!
 //! Must stay true: the numbers are for people, so they may be a moment old; whether writes are refused is decided in
 //! [`Persistence::refusal`] alone.
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use crate::config::{P, Settings};
@@ -34,6 +35,32 @@ pub struct Persistence {
     pub log_errno: AtomicI32,
     /// What is being loaded.
     pub loading: Loading,
+    /// Who is told at once when trouble begins or ends.
+    pub watcher: Watcher,
+}
+
+/// Somebody who is told of trouble, if there is anybody.
+#[derive(Default)]
+pub struct Watcher(OnceLock<Box<dyn Fn() + Send + Sync>>);
+
+impl Watcher {
+    /// Says what to do. The first to say it stays.
+    pub fn set(&self, tell: impl Fn() + Send + Sync + 'static) {
+        let _ = self.0.set(Box::new(tell));
+    }
+
+    /// Trouble has begun or ended.
+    pub fn tell(&self) {
+        if let Some(tell) = self.0.get() {
+            tell();
+        }
+    }
+}
+
+impl std::fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Watcher")
+    }
 }
 
 /// Progress of loading.
@@ -113,6 +140,7 @@ impl Persistence {
             keys_total: AtomicU64::new(0),
             log_errno: AtomicI32::new(0),
             loading: Loading::default(),
+            watcher: Watcher::default(),
         }
     }
 

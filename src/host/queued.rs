@@ -74,6 +74,7 @@ impl Queued {
     ) {
         let (buf, spans) = args.parts();
         let first = self.spans.len() as u32;
+        self.spans.reserve(spans.len());
         for (index, span) in spans.iter().enumerate() {
             let text = replaced(index).unwrap_or_else(|| span.of(buf));
             self.spans.push(Span { at: self.bytes.len() as u32, len: text.len() as u32 });

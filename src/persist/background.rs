@@ -107,6 +107,8 @@ fn note_end(state: &Arc<Persistence>, plan: &Plan, began_s: u64, changes: u64, e
             line(Level::Warning, "Background saving error");
         }
     }
+    // Whoever sees that it has ended finds writes refused, or taken again.
+    state.watcher.tell();
     state.save_began_s.store(-1, Relaxed);
 }
 

@@ -137,6 +137,8 @@ impl Target {
     /// Nobody wants the file any more.
     pub fn abort(&self) {
         self.state.aborted.store(true, Ordering::Relaxed);
+        // The thread may wait for more, and others may keep it from learning that there is none.
+        let _ = self.sender.send(Message::End);
     }
 }
 

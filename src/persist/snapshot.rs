@@ -172,7 +172,7 @@ pub async fn walk(local: Rc<Local>) {
             dawdle(&local, owed_us / 1000).await;
             owed_us %= 1000;
         } else if may_walk {
-            rt::yield_now().await;
+            rt::next_turn().await;
         } else {
             rt::sleep_ms(WAIT_MS).await;
         }

@@ -1,9 +1,10 @@
 //! The data plane on monoio.
+use std::cell::RefCell;
 use std::future::{Future, poll_fn};
-use std::io;
+use std::io::{self, Write};
 use std::net::TcpStream as StdTcpStream;
 use std::os::unix::net::UnixStream as StdUnixStream;
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use monoio::buf::SliceMut;
@@ -75,17 +76,95 @@ pub async fn sleep_ms(ms: u64) {
     monoio::time::sleep(Duration::from_millis(ms)).await;
 }
 
+/// Both ends of a pipe to oneself, and the byte that goes through.
+struct Turnstile {
+    push: StdUnixStream,
+    pass: UnixStream,
+    byte: Vec<u8>,
+}
+
+thread_local! {
+    static TURNSTILE: RefCell<Option<Turnstile>> = const { RefCell::new(None) };
+}
+
+impl Turnstile {
+    fn make() -> io::Result<Turnstile> {
+        let (push, pass) = StdUnixStream::pair()?;
+        pass.set_nonblocking(true)?;
+        Ok(Turnstile { push, pass: UnixStream::from_std(pass)?, byte: vec![0] })
+    }
+
+    async fn turn(mut self) -> io::Result<Turnstile> {
+        self.push.write_all(&[0])?;
+        let (passed, byte) = self.pass.read(std::mem::take(&mut self.byte)).await;
+        self.byte = byte;
+        passed.map(|_| self)
+    }
+}
+
+/// Waits until the driver has looked at all sockets: for work that goes on and on.
+///
+/// While any task is ready the driver hands requests to the kernel but takes no completions in, so a task that only
+/// stands back ([`yield_now`]) would keep everybody from being heard.
+pub async fn next_turn() {
+    let turnstile = TURNSTILE.take().map_or_else(Turnstile::make, Ok);
+    let passed = match turnstile {
+        Ok(turnstile) => turnstile.turn().await,
+        Err(error) => Err(error),
+    };
+    match passed {
+        Ok(turnstile) => TURNSTILE.set(Some(turnstile)),
+        // No descriptor is free.
+        Err(_) => sleep_ms(1).await,
+    }
+}
+
+/// Who stands back for those that are ready, and the task that calls them again.
+#[derive(Default)]
+struct StoodBack {
+    wakers: Vec<Waker>,
+    usher: Option<Waker>,
+}
+
+thread_local! {
+    static STOOD_BACK: RefCell<StoodBack> = RefCell::default();
+}
+
 /// Lets everything else that is ready run first.
+///
+/// A task that wakes itself is run next, before the others; one that another task wakes goes to the end of the queue.
 pub async fn yield_now() {
     let mut has_yielded = false;
     poll_fn(|cx| {
         if std::mem::replace(&mut has_yielded, true) {
             return Poll::Ready(());
         }
-        cx.waker().wake_by_ref();
+        let is_first = STOOD_BACK.with_borrow_mut(|back| {
+            back.wakers.push(cx.waker().clone());
+            back.usher.as_ref().map(Waker::wake_by_ref).is_none()
+        });
+        if is_first {
+            spawn(poll_fn(usher));
+        }
         Poll::Pending
     })
     .await;
+}
+
+/// Calls those that stood back. Never ends: there is one for each thread that needs it.
+fn usher(cx: &mut Context<'_>) -> Poll<()> {
+    let mut wakers = STOOD_BACK.with_borrow_mut(|back| {
+        back.usher.get_or_insert_with(|| cx.waker().clone());
+        std::mem::take(&mut back.wakers)
+    });
+    wakers.drain(..).for_each(Waker::wake);
+    // The room is used again.
+    STOOD_BACK.with_borrow_mut(|back| {
+        if back.wakers.is_empty() {
+            back.wakers = wakers;
+        }
+    });
+    Poll::Pending
 }
 
 /// The reading half of a connection.

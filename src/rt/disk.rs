@@ -62,12 +62,14 @@ pub struct Plan {
     errno: i32,
     cuts: bool,
     seen: u64,
+    failed: u64,
 }
 
 impl Plan {
     /// Reads a plan; `None`: a word means nothing.
     pub fn parse(text: &str) -> Option<Plan> {
-        let mut plan = Plan { calls: Vec::new(), at: 1, count: u64::MAX, errno: 28, cuts: false, seen: 0 };
+        let mut plan =
+            Plan { calls: Vec::new(), at: 1, count: u64::MAX, errno: 28, cuts: false, seen: 0, failed: 0 };
         for word in text.split_whitespace() {
             match word.split_once('=') {
                 Some(("at", number)) => plan.at = number.parse().ok()?,
@@ -86,7 +88,9 @@ impl Plan {
             return false;
         }
         self.seen += 1;
-        self.seen >= self.at && self.seen - self.at < self.count
+        let fails = self.seen >= self.at && self.seen - self.at < self.count;
+        self.failed += u64::from(fails);
+        fails
     }
 }
 
@@ -94,12 +98,12 @@ static HAS_PLAN: AtomicBool = AtomicBool::new(false);
 static PLAN: Mutex<Option<Plan>> = Mutex::new(None);
 static AT_START: Once = Once::new();
 
-/// Has calls fail by a plan from now on; `None`: none fails. Without effect in release builds.
-pub fn plan_faults(plan: Option<Plan>) {
+/// Has calls fail by a plan from now on; `None`: none fails. Returns how many the plan before it has failed. Without
+/// effect in release builds.
+pub fn plan_faults(plan: Option<Plan>) -> u64 {
     HAS_PLAN.store(plan.is_some(), Ordering::Relaxed);
-    if let Ok(mut known) = PLAN.lock() {
-        *known = plan;
-    }
+    let Ok(mut known) = PLAN.lock() else { return 0 };
+    std::mem::replace(&mut *known, plan).map_or(0, |former| former.failed)
 }
 
 /// How a call shall fail: the error, and whether a write is cut.

@@ -4,20 +4,20 @@
 //! Must stay true: a command of a script never waits, and passes the same checks whoever calls the script; a script that
 //! has written is not ended.
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::Duration;
 
 use super::engine::Ready;
 use super::flags::Flags;
 use super::{Bridge, Words};
 use crate::base::clock;
 use crate::base::hash::KeyHash;
-use crate::cmd::cx::{Client, WholeCx};
-use crate::cmd::spec::{flag, gate};
+use crate::cmd::cx::{Caller, Client, WholeCx};
+use crate::cmd::spec::{Handler, flag, gate};
 use crate::cmd::table::{RowRef, table};
 use crate::config::P;
 use crate::host::running::Running;
 use crate::rt::log::{self, Level};
-use crate::rt::sys::fiber;
+use crate::rt::sys::{cycles, fiber};
 use crate::wire::{Args, Error, Out};
 
 /// What a script may do.
@@ -30,13 +30,15 @@ pub struct Rights {
 /// A script that runs for a client.
 pub struct Run<'r, 'a> {
     cx: &'r mut WholeCx<'a>,
-    /// Runs the script's commands: the client's, but for what the script changes for itself.
-    client: Client,
+    /// In whose name the script's commands run: the client's, but for what the script changes for itself.
+    caller: Caller,
+    /// What commands about the connection see of it. Most scripts call none.
+    client: Option<Box<Client>>,
     rights: Rights,
     is_function: bool,
     name: &'r str,
-    command: Vec<&'r [u8]>,
-    started: Instant,
+    command: Args<'r>,
+    started_cycles: u64,
     has_written: bool,
     /// Others may know of it.
     is_known: bool,
@@ -49,16 +51,18 @@ impl<'r, 'a> Run<'r, 'a> {
         ready: &'r Ready,
         is_function: bool,
         rights: Rights,
-        command: Vec<&'r [u8]>,
+        command: Args<'r>,
     ) -> Run<'r, 'a> {
-        let mut client = Client::new(cx.client.info.clone());
-        client.caller = cx.client.caller;
-        client.caller.is_part = true;
-        client.caller.is_script = true;
-        let started = clock::instant();
-        let name = &ready.name;
-        let (has_written, is_known) = (false, false);
-        Run { cx, client, rights, is_function, name, command, started, has_written, is_known }
+        let caller = Caller { is_part: true, is_script: true, ..cx.client.caller };
+        let (name, started_cycles) = (&ready.name, cx.parts.clock());
+        let (client, has_written, is_known) = (None, false, false);
+        Run { cx, caller, client, rights, is_function, name, command, started_cycles, has_written, is_known }
+    }
+
+    /// How long it has run. Counted in cycles, since most scripts end before anybody asks.
+    fn elapsed(&self) -> Duration {
+        let cycles = cycles().wrapping_sub(self.started_cycles);
+        Duration::from_micros((cycles as f64 / self.cx.host.cycles_per_us()) as u64)
     }
 
     /// The row of a command that the script may call now.
@@ -82,14 +86,24 @@ impl<'r, 'a> Run<'r, 'a> {
         Ok(row)
     }
 
+    /// Runs a command that needs a connection.
+    fn call_as_client(&mut self, row: RowRef, args: &mut Args<'_>, out: &mut Out) {
+        let client = self.client.get_or_insert_with(|| Box::new(self.cx.client.stand_in()));
+        client.caller = self.caller;
+        self.cx.parts.run(row, client, self.cx.stores.reborrow(), args, out);
+        self.caller = client.caller;
+    }
+
     /// Lets others know of the script, and of what it has done meanwhile. `Err`: somebody wants it to end.
     fn tell(&mut self) -> Result<(), String> {
         let host = self.cx.host;
         let (has_written, is_function) = (self.has_written, self.is_function);
         if !self.is_known {
             self.is_known = true;
-            let command = self.command.iter().map(|word| word.to_vec()).collect();
-            let (name, started) = (self.name.to_string(), self.started);
+            let command = (0..self.command.count()).map(|at| self.command.get(at).to_vec()).collect();
+            let now = clock::instant();
+            let started = now.checked_sub(self.elapsed()).unwrap_or(now);
+            let name = self.name.to_string();
             let running = Running { is_function, name, command, started, has_written, is_killed: false };
             host.scripts.with(|place| *place = Some(running));
         }
@@ -124,15 +138,21 @@ impl Bridge for Run<'_, '_> {
             Err(error) => return self.cx.parts.refuse(&error, out),
         };
         self.has_written |= row.spec.flags & flag::WRITE != 0;
-        self.client.caller.protocol = out.protocol;
-        self.cx.parts.run(row, &mut self.client, self.cx.stores.reborrow(), &mut args, out);
+        self.caller.protocol = out.protocol;
+        match row.spec.handler {
+            Handler::Conn(_) | Handler::Whole(_) => self.call_as_client(row, &mut args, out),
+            _ => {
+                let stores = self.cx.stores.reborrow();
+                self.cx.parts.run_for_script(row, &self.caller, stores, &mut args, out);
+            }
+        }
     }
 
     fn pulse(&mut self) -> Result<(), String> {
         self.tell()?;
         let host = self.cx.host;
         let threshold_ms = host.settings().int(P::BUSY_REPLY_THRESHOLD);
-        let elapsed_ms = self.started.elapsed().as_millis() as i64;
+        let elapsed_ms = self.elapsed().as_millis() as i64;
         if threshold_ms <= 0 || elapsed_ms < threshold_ms {
             return Ok(());
         }

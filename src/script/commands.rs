@@ -165,9 +165,8 @@ fn run(
     out: &mut Out,
 ) -> Done {
     let rights = bridge::rights(ready.flags, by_reader)?;
-    let command = (0..args.count()).map(|at| args.get(at)).collect();
     let words = args.rest();
-    let mut run = Run::new(cx, ready, is_function, rights, command);
+    let mut run = Run::new(cx, ready, is_function, rights, args.clone());
     engine().run(ready, words.clone().take(keys), words.skip(keys), &mut run, out);
     Ok(())
 }

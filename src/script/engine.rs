@@ -14,7 +14,7 @@ use super::Bridge;
 use super::answer::{self, Answer};
 use super::flags::{self, Flags};
 use super::host::{Shared, sha1_hex};
-use super::lent::BRIDGE;
+use super::lent::{BRIDGE, SHARED};
 use super::libraries::{Function, Libraries, Library};
 use super::load::{self, Loading};
 use super::raise;
@@ -332,7 +332,8 @@ impl Engine {
             return;
         }
         self.shared.protocol.set(Protocol::Resp2);
-        let ended = BRIDGE.set(&mut *bridge, || ready.vm.call(ready.number, keys, args));
+        let call = || ready.vm.call(ready.number, keys, args);
+        let ended = SHARED.set(&self.shared, || BRIDGE.set(&mut *bridge, call));
         let mut failed = |line: &[u8], counted| bridge.failed(line, counted);
         let mut answer = Answer::new(ready.vm.keys(), out, self.shared.protocol.get(), &mut failed);
         match &ended {

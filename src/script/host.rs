@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use mlua::{Error, Lua, MultiValue, Table, Value};
 use sha1::{Digest, Sha1};
 
-use super::lent::BRIDGE;
+use super::lent::{BRIDGE, SHARED};
 use super::load::Loading;
 use super::raise::{self, raise};
 use super::random::Random;
@@ -15,6 +15,7 @@ use super::{Bridge, REPL_AOF, REPL_REPLICA, Words, reply};
 use crate::base::num;
 use crate::config::REDIS_VERSION;
 use crate::rt::log::Level;
+use crate::rt::sys::lua::{self, Answer, Callee, Word};
 use crate::wire::{Out, Protocol, Span};
 
 /// Buffers larger than this are given back after use.
@@ -32,7 +33,12 @@ pub struct Shared {
     /// The script must end with this text.
     pub end: RefCell<Option<String>>,
     words: Cell<WordBuffer>,
-    reply: Cell<Vec<u8>>,
+    /// A reply that [`Shared::make`] shall make a value of.
+    reply: RefCell<Vec<u8>>,
+    /// Why a call was refused, for [`Shared::make`] too.
+    refusal: Cell<Option<&'static str>>,
+    /// And whether the call throws.
+    throws: Cell<bool>,
 }
 
 #[derive(Default)]
@@ -43,19 +49,18 @@ struct WordBuffer {
 
 impl WordBuffer {
     /// Takes the arguments of a call over.
-    fn fill(&mut self, args: &MultiValue) -> mlua::Result<()> {
+    fn fill<'w>(&mut self, words: impl ExactSizeIterator<Item = Word<'w>>) -> Result<(), &'static str> {
         self.buf.clear();
         self.spans.clear();
-        if args.is_empty() {
-            return Err(raise("Please specify at least one argument for this redis lib call"));
+        if words.len() == 0 {
+            return Err("Please specify at least one argument for this redis lib call");
         }
-        for arg in args {
+        for word in words {
             let at = self.buf.len();
-            match arg {
-                Value::String(text) => self.buf.extend_from_slice(&text.as_bytes()),
-                Value::Integer(n) => self.push_number(*n as f64),
-                Value::Number(n) => self.push_number(*n),
-                _ => return Err(raise("Lua redis lib command arguments must be strings or integers")),
+            match word {
+                Word::Text(text) => self.buf.extend_from_slice(text),
+                Word::Number(number) => self.push_number(number),
+                Word::Other => return Err("Lua redis lib command arguments must be strings or integers"),
             }
             self.spans.push(span(at, self.buf.len())?);
         }
@@ -76,55 +81,98 @@ impl WordBuffer {
     }
 }
 
-fn span(at: usize, end: usize) -> mlua::Result<Span> {
+fn span(at: usize, end: usize) -> Result<Span, &'static str> {
     match (u32::try_from(at), u32::try_from(end)) {
         (Ok(at), Ok(end)) => Ok(Span { at, len: end - at }),
-        _ => Err(raise("the arguments of a command are too long")),
+        _ => Err("the arguments of a command are too long"),
     }
 }
 
 /// A message for who calls a function while no script runs, which no script can.
-fn nobody() -> Error {
-    raise("there is no script running")
+const NOBODY: &str = "there is no script running";
+
+/// `redis.call`, which `THROWS`, and `redis.pcall`.
+struct Call<const THROWS: bool>;
+
+impl<const THROWS: bool> Callee for Call<THROWS> {
+    fn call(words: &lua::Words, reply: &mut Vec<u8>) -> Answer {
+        if SHARED.is_set() { SHARED.with(|shared| shared.call(words, reply, THROWS)) } else { Answer::Raised }
+    }
+}
+
+/// The answer that a reply of the server stands for, if it is one of the simple kinds.
+fn simple_answer(reply: &[u8]) -> Option<Answer> {
+    let line_end = memchr::memchr(b'\r', reply)?;
+    let number = |line| num::parse_i64(line);
+    match reply.split_first()? {
+        (b':', _) => number(&reply[1..line_end]).map(|number| Answer::Number(number as f64)),
+        (b'$', b"-1\r\n") => Some(Answer::False),
+        (b'$', _) => {
+            let (at, bytes) = (line_end + 2, usize::try_from(number(&reply[1..line_end])?).ok()?);
+            let is_whole = reply.len() - line_end >= bytes.checked_add(4)?;
+            is_whole.then(|| Answer::Text(at..at + bytes))
+        }
+        _ => None,
+    }
 }
 
 impl Shared {
     /// Lets the bridge work.
-    fn with_bridge<R>(&self, work: impl FnOnce(&mut dyn Bridge) -> R) -> mlua::Result<R> {
+    fn with_bridge<R>(&self, work: impl FnOnce(&mut dyn Bridge) -> R) -> Result<R, &'static str> {
         if !BRIDGE.is_set() {
-            return Err(nobody());
+            return Err(NOBODY);
         }
         Ok(BRIDGE.with(|bridge| work(bridge)))
     }
 
-    fn with_words<R>(
+    /// Lets the bridge work with the words of a command.
+    fn with_words<'w, R>(
         &self,
-        args: &MultiValue,
-        work: impl FnOnce(Words<'_>) -> mlua::Result<R>,
-    ) -> mlua::Result<R> {
+        given: impl ExactSizeIterator<Item = Word<'w>>,
+        work: impl FnOnce(&mut dyn Bridge, Words<'_>) -> R,
+    ) -> Result<R, &'static str> {
         let mut words = self.words.take();
-        let result = words.fill(args).and_then(|()| work(words.words()));
+        let result = words.fill(given);
+        let result = result.and_then(|()| self.with_bridge(|bridge| work(bridge, words.words())));
         if words.buf.capacity() <= KEPT_BYTES_MAX {
             self.words.set(words);
         }
         result
     }
 
-    /// `redis.call` and, when it does not `throw`, `redis.pcall`.
-    fn call(&self, lua: &Lua, args: &MultiValue, throw: bool) -> mlua::Result<Value> {
-        let mut out = Out { buf: self.reply.take(), protocol: self.protocol.get() };
-        out.buf.clear();
-        let called = self.with_words(args, |words| self.with_bridge(|bridge| bridge.call(words, &mut out)));
-        let result = called.and_then(|()| match reply::error_line(&out.buf) {
-            Some(line) if throw => Err(raise::raise_reply(line)),
-            _ => reply::to_value(lua, &out.buf),
-        });
-        if out.buf.capacity() <= KEPT_BYTES_MAX {
-            self.reply.set(out.buf);
+    /// `redis.call` and, when it does not throw, `redis.pcall`.
+    fn call(&self, words: &lua::Words, reply: &mut Vec<u8>, throws: bool) -> Answer {
+        let mut out = Out { buf: std::mem::take(reply), protocol: self.protocol.get() };
+        let called = self.with_words(words.iter(), |bridge, words| bridge.call(words, &mut out));
+        *reply = out.buf;
+        self.refusal.set(called.err());
+        if called.is_ok()
+            && let Some(answer) = simple_answer(reply)
+        {
+            return answer;
         }
-        match result {
-            Err(error) if !throw => raise::seen(lua, Value::Error(Box::new(error))),
-            result => result,
+        let failed = called.is_err() || reply.first() == Some(&b'-');
+        std::mem::swap(reply, &mut *self.reply.borrow_mut());
+        self.throws.set(throws);
+        if failed && throws { Answer::Raised } else { Answer::Made }
+    }
+
+    /// Makes what a call returns or raises that has no simple answer.
+    fn make(&self, lua: &Lua) -> mlua::Result<Value> {
+        if !SHARED.is_set() {
+            return raise::refusal_table(lua, NOBODY).map(Value::Table);
+        }
+        if let Some(why) = self.refusal.take() {
+            return raise::refusal_table(lua, why).map(Value::Table);
+        }
+        let mut reply = self.reply.borrow_mut();
+        let value = reply::to_value(lua, &reply);
+        if reply.capacity() > KEPT_BYTES_MAX {
+            *reply = Vec::new();
+        }
+        match value {
+            Err(error) if !self.throws.get() => raise::seen(lua, Value::Error(Box::new(error))),
+            value => value,
         }
     }
 
@@ -159,7 +207,7 @@ impl Shared {
             loading.log(level, &text);
             return Ok(());
         }
-        self.with_bridge(|bridge| bridge.log(level, &text))
+        self.with_bridge(|bridge| bridge.log(level, &text)).map_err(raise)
     }
 
     fn setresp(&self, args: &MultiValue) -> mlua::Result<()> {
@@ -184,11 +232,18 @@ impl Shared {
                 "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
             ));
         }
-        self.with_bridge(|bridge| bridge.set_repl(flags as u8))
+        self.with_bridge(|bridge| bridge.set_repl(flags as u8)).map_err(raise)
     }
 
     fn may_call(&self, args: &MultiValue) -> mlua::Result<bool> {
-        let answer = self.with_words(args, |words| self.with_bridge(|bridge| bridge.may_call(words)))?;
+        let texts: Vec<_> = args.iter().map(|arg| arg.as_string().map(|text| text.as_bytes())).collect();
+        let words = args.iter().zip(&texts).map(|(arg, text)| match (arg, text) {
+            (_, Some(text)) => Word::Text(text),
+            (Value::Integer(number), _) => Word::Number(*number as f64),
+            (Value::Number(number), _) => Word::Number(*number),
+            _ => Word::Other,
+        });
+        let answer = self.with_words(words, |bridge, words| bridge.may_call(words)).map_err(raise)?;
         answer.ok_or_else(|| raise("Invalid command passed to redis.acl_check_cmd()"))
     }
 }
@@ -337,9 +392,9 @@ pub fn table(lua: &Lua, shared: &std::rc::Rc<Shared>) -> mlua::Result<Table> {
 fn api(lua: &Lua, shared: &std::rc::Rc<Shared>) -> mlua::Result<Table> {
     let api = lua.create_table()?;
     let of = shared.clone();
-    api.raw_set("call", lua.create_function(move |lua, args: MultiValue| of.call(lua, &args, true))?)?;
-    let of = shared.clone();
-    api.raw_set("pcall", lua.create_function(move |lua, args: MultiValue| of.call(lua, &args, false))?)?;
+    let make = lua.create_function(move |lua, ()| of.make(lua))?;
+    api.raw_set("call", lua::function::<Call<true>>(lua, make.clone())?)?;
+    api.raw_set("pcall", lua::function::<Call<false>>(lua, make)?)?;
     let of = shared.clone();
     api.raw_set("log", lua.create_function(move |lua, args: MultiValue| of.log(lua, &args))?)?;
     let of = shared.clone();

@@ -30,16 +30,16 @@ pub fn raise(text: &str) -> Error {
     Error::external(Raised { text: format!("ERR {text}").into_bytes(), counted: false })
 }
 
-/// The error reply `line` (without the leading `-`) of a command, raised by `redis.call`.
-#[cold]
-pub fn raise_reply(line: &[u8]) -> Error {
-    Error::external(Raised { text: with_code(line), counted: true })
-}
-
-/// The table for an error reply `line` of a command, which `redis.pcall` returns.
+/// The table for an error reply `line` of a command, which `redis.pcall` returns and `redis.call` raises.
 #[cold]
 pub fn reply_table(lua: &Lua, line: &[u8]) -> mlua::Result<Table> {
     table(lua, &Raised { text: with_code(line), counted: true })
+}
+
+/// The table for an error that [`raise`] would raise.
+#[cold]
+pub fn refusal_table(lua: &Lua, text: &str) -> mlua::Result<Table> {
+    table(lua, &Raised { text: format!("ERR {text}").into_bytes(), counted: false })
 }
 
 /// An error reply always has a code word.

@@ -19,13 +19,6 @@ pub fn to_value(lua: &Lua, bytes: &[u8]) -> mlua::Result<Value> {
     Reader { lua, bytes, at: 0 }.value(0)
 }
 
-/// The text of the error reply that `bytes` begins with, without mark and line end; `None` if it is no error.
-#[inline]
-pub fn error_line(bytes: &[u8]) -> Option<&[u8]> {
-    let line = bytes.strip_prefix(b"-")?;
-    Some(line.strip_suffix(b"\r\n").unwrap_or(line))
-}
-
 struct Reader<'a> {
     lua: &'a Lua,
     bytes: &'a [u8],

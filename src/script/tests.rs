@@ -340,7 +340,7 @@ fn globals_are_those_of_redis() {
 fn nothing_stays_behind() {
     let house = House::new();
     says(&house, "table.insert(redis, 'left') return redis[1]", "$4\r\nleft");
-    (0..50).for_each(|_| drop(house.eval("return 1")));
+    (0..256).for_each(|_| drop(house.eval("return 1")));
     says(&house, "return redis[1]", "$-1");
     house.eval_with("return 1", &[b"k"], &[b"a"], Protocol::Resp2);
     says(&house, "return #KEYS + #ARGV", ":0");

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use mlua::chunk::ChunkMode;
+use mlua::state::{GcIncParams, GcMode};
 use mlua::{
     BString, Either, Function, HookTriggers, Lua, LuaOptions, LuaString, StdLib, Table, Value, VmState,
 };
@@ -20,10 +21,15 @@ pub const EVAL_NAME: &str = "@user_script";
 pub const FUNCTION_NAME: &str = "@user_function";
 /// The hook runs after this many instructions.
 const INSTRUCTIONS_PER_PULSE: u32 = 100_000;
-/// Garbage is collected a step further after this many runs.
-const RUNS_PER_COLLECTION: u32 = 50;
+/// After this many runs the state is tidied up.
+const RUNS_PER_TIDYING: u32 = 256;
+/// A state larger than this is collected a step further at such a time: a script may have left so much that it takes
+/// long until Lua thinks of it. The garbage of small scripts is Lua's own business, which it does in larger portions.
+const UNHURRIED_BYTES_MAX: usize = 1 << 20;
 /// Steps of the collector at such a time.
-const STEPS_MAX: u32 = 2;
+const STEPS_MAX: u32 = 10;
+/// The next collection begins when the state has grown to so many percent of what the last one left.
+const GROWTH_PERCENT: i32 = 300;
 
 /// For what a state is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +71,7 @@ impl Vm {
         let parts: Table = prelude.call((host::table(&lua, shared)?, open_libraries(&lua)?, functions))?;
         lua.set_globals(parts.raw_get("env")?)?;
         hook(&lua, shared, false)?;
+        lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(GROWTH_PERCENT)));
         if memory_bytes_max > 0 {
             lua.set_memory_limit(memory_bytes_max)?;
         }
@@ -187,14 +194,18 @@ impl Vm {
             let _ = hook(&self.lua, &self.shared, false);
         }
         self.runs.set(self.runs.get() + 1);
-        if self.runs.get() >= RUNS_PER_COLLECTION {
+        if self.runs.get() >= RUNS_PER_TIDYING {
             self.runs.set(0);
-            let _ = self.sweep.call::<()>(());
-            for _ in 0..STEPS_MAX {
-                if !matches!(self.lua.gc_step(), Ok(false)) {
-                    break;
-                }
-            }
+            self.tidy_up();
+        }
+    }
+
+    #[cold]
+    fn tidy_up(&self) {
+        let _ = self.sweep.call::<()>(());
+        if self.memory_bytes() > UNHURRIED_BYTES_MAX {
+            // Fails for want of memory, or is done with all garbage.
+            let _ = (0..STEPS_MAX).try_for_each(|_| matches!(self.lua.gc_step(), Ok(false)).then_some(()));
         }
     }
 }

@@ -224,8 +224,14 @@ pub(super) fn share(
     (Arc::new(shared), receivers)
 }
 
-/// Has writes refused while the log cannot be written.
+/// Has writes refused while the log cannot be written, or a snapshot has failed.
 fn tell_trouble(shared: &Arc<Shared>) {
+    let host = Arc::downgrade(&shared.host);
+    shared.host.persistence.watcher.set(move || {
+        if let Some(host) = host.upgrade() {
+            heed_trouble(&host);
+        }
+    });
     let host = Arc::downgrade(&shared.host);
     shared.host.journal.on_trouble(Box::new(move |errno| {
         let Some(host) = host.upgrade() else { return };

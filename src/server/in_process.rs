@@ -15,6 +15,8 @@ use crate::shard::local::Local;
 pub struct InProcess {
     local: Rc<Local>,
     session: Session,
+    /// Idle ones.
+    others: Vec<Session>,
 }
 
 impl InProcess {
@@ -34,9 +36,18 @@ impl InProcess {
         let (shared, mut seats) = boot::build(Arc::new(host))?;
         let (controls, _) = seats.pop().expect("there is a seat for every shard");
         let local = Rc::new(Local::new(0, shared, controls));
-        let info = ClientInfo::new(1, "127.0.0.1:0".into(), "127.0.0.1:0".into(), -1, 0);
-        let session = Session::new(Client::new(Arc::new(info)), &local);
-        Ok(InProcess { local, session })
+        let session = connection(&local, 1);
+        Ok(InProcess { local, session, others: Vec::new() })
+    }
+
+    /// Makes another connection, runs `request` there and leaves it idle. Its replies are lost.
+    ///
+    /// # Panics
+    /// As [`InProcess::exchange`].
+    pub fn beside(&mut self, request: &[u8]) {
+        let mut other = connection(&self.local, self.others.len() as u64 + 2);
+        exchange(&mut other, &self.local, request);
+        self.others.push(other);
     }
 
     /// Takes `request` in as one read from a socket would, runs it, and hands the replies out. What `request` cuts
@@ -45,14 +56,24 @@ impl InProcess {
     /// # Panics
     /// When a command ends the connection or the server, or waits: nothing here could go on.
     pub fn exchange(&mut self, request: &[u8]) -> &[u8] {
-        self.session.out.buf.clear();
-        let mut input = self.session.lend_input();
-        input.extend_from_slice(request);
-        self.session.take_input(input, request.len());
-        let turn = self.session.run(&self.local);
-        assert_eq!(turn, Turn::Read, "the request must leave the connection open");
+        exchange(&mut self.session, &self.local, request);
         &self.session.out.buf
     }
+}
+
+fn connection(local: &Rc<Local>, id: u64) -> Session {
+    let info = Arc::new(ClientInfo::new(id, "127.0.0.1:0".into(), "127.0.0.1:0".into(), -1, 0));
+    local.shared.host.clients.add(info.clone());
+    Session::new(Client::new(info), local)
+}
+
+fn exchange(session: &mut Session, local: &Local, request: &[u8]) {
+    session.out.buf.clear();
+    let mut input = session.lend_input();
+    input.extend_from_slice(request);
+    session.take_input(input, request.len());
+    let turn = session.run(local);
+    assert_eq!(turn, Turn::Read, "the request must leave the connection open");
 }
 
 #[cfg(test)]

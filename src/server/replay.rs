@@ -273,7 +273,7 @@ async fn load_file(
     let mut player = Player::new(local);
     let outcome = loop {
         host.persistence.loading.loaded_bytes.store(offset + reader.position(), Ordering::Relaxed);
-        match reader.next() {
+        match reader.next_commands() {
             Ok(None) => break Ok(()),
             Err(fault) => break Err(fault),
             Ok(Some(commands)) => {
@@ -282,7 +282,7 @@ async fn load_file(
                 }
             }
         }
-        rt::yield_now().await;
+        rt::next_turn().await;
     };
     player.end();
     outcome.or_else(|fault| excuse(local, place, name, is_last, fault))

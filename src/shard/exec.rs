@@ -1,6 +1,8 @@
 //! The one door: only this file calls handlers. It times them, counts them and writes their refusals.
 use std::cell::Cell as StdCell;
 
+use smallvec::SmallVec;
+
 use super::local::Local;
 use super::watch::Origin;
 use crate::cmd::cx::{
@@ -271,8 +273,10 @@ impl<'a> Door<'a> {
         let wait = if matches!(row.spec.handler, Handler::Write(_)) {
             self.write(row, WriteStores::Many(held), caller, args, out)
         } else {
-            let shared: Vec<Option<&Store>> = (0..held.shards()).map(|shard| held.get(shard)).collect();
+            let shared: SmallVec<[Option<&Store>; 8]> =
+                (0..held.shards()).map(|shard| held.get(shard)).collect();
             let (met, wait) = self.read(row, ReadStores::Many(&shared), caller, args, out);
+            drop(shared);
             if met != Met::Nothing {
                 self.see_to_all(row, WriteStores::Many(held), caller, args, met);
             }
@@ -358,7 +362,7 @@ impl<'a> Door<'a> {
         let Handler::Whole(handler) = row.spec.handler else { unreachable!("the caller matched the row") };
         let (host, now) = (self.host, self.now);
         let (before, start) = (out.buf.len(), self.clock.get());
-        if row.spec.flags & flag::SKIP_MONITOR != 0 {
+        if row.spec.flags & flag::SKIP_MONITOR != 0 && self.is_monitored() {
             // A script, which is shown before what it calls.
             self.show_monitors(Origin::Client(&client.info), client.caller.db, &row.spec.shown(args));
         }
@@ -377,6 +381,23 @@ impl Parts for Door<'_> {
 
     fn count_error(&self, code: &str) {
         self.counters.count_error(code.to_string());
+    }
+
+    fn clock(&self) -> u64 {
+        self.clock.get()
+    }
+
+    fn run_for_script(
+        &self,
+        row: RowRef,
+        caller: &Caller,
+        stores: WriteStores<'_>,
+        args: &mut Args<'_>,
+        out: &mut Out,
+    ) {
+        let wait = self.part(row, stores, caller, args, out);
+        debug_assert!(wait.is_none(), "a part of a whole does not wait");
+        self.feed_monitors(row.spec, Origin::Script, caller.db, args);
     }
 
     fn run(

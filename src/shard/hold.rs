@@ -6,6 +6,8 @@
 //! cannot deadlock.
 //!
 //! Must stay true: whatever is granted is adopted and released exactly once, also when the connection is gone.
+use smallvec::SmallVec;
+
 use super::Shared;
 use super::cell::Holder;
 use super::local::{Event, Local};
@@ -16,13 +18,19 @@ use crate::store::{Now, Store};
 /// Rounds after which a connection keeps lower shards while it waits.
 const PATIENT_ROUNDS: u32 = 16;
 
+/// Holds of a few shards lie on the stack.
+pub type Holders<'a> = SmallVec<[Holder<'a, Store>; 4]>;
+
 /// The stores of shards that are held, by shard.
-pub struct Stores<'a>(Vec<Option<Holder<'a, Store>>>);
+pub struct Stores<'a>(SmallVec<[Option<Holder<'a, Store>>; 4]>);
 
 impl<'a> Stores<'a> {
     /// Of what [`acquire`] took of `set`, on a server of `shards` shards.
-    pub fn new(held: Vec<Holder<'a, Store>>, set: &ShardSet, shards: usize) -> Stores<'a> {
-        let mut stores: Vec<Option<Holder<'a, Store>>> = (0..shards).map(|_| None).collect();
+    pub fn new(held: Holders<'a>, set: &ShardSet, shards: usize) -> Stores<'a> {
+        if held.len() == shards {
+            return Stores(held.into_iter().map(Some).collect());
+        }
+        let mut stores: SmallVec<_> = (0..shards).map(|_| None).collect();
         for (holder, shard) in held.into_iter().zip(set) {
             stores[usize::from(*shard)] = Some(holder);
         }
@@ -108,12 +116,8 @@ impl Pending {
 }
 
 /// Takes all of `set`. `Err`: the shard whose owner must be asked; what may be kept is in `pending`.
-pub fn acquire<'a>(
-    shared: &'a Shared,
-    set: &ShardSet,
-    pending: &mut Pending,
-) -> Result<Vec<Holder<'a, Store>>, usize> {
-    let mut held = Vec::with_capacity(set.len());
+pub fn acquire<'a>(shared: &'a Shared, set: &ShardSet, pending: &mut Pending) -> Result<Holders<'a>, usize> {
+    let mut held = Holders::new();
     let mut failed = None;
     for shard in set.iter().map(|s| usize::from(*s)) {
         let granted = pending.granted.iter().position(|g| *g == shard);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use super::Shared;
-use super::cell::Owner;
+use super::cell::{Holder, Owner};
 use super::exec::Door;
 pub use super::mailbox::{Event, Mailbox};
 use super::mesh::Mesh;
@@ -117,9 +117,18 @@ impl Local {
         Door::new(self, now)
     }
 
-    /// Notes that a command that holds this thread's data was set aside, or is done.
+    /// Notes that a command that has this thread's data was set aside, or is done.
     pub fn set_aside(&self, is_aside: bool) {
-        if self.is_aside.replace(is_aside) && !is_aside {
+        if self.is_aside.replace(is_aside) == is_aside {
+            return;
+        }
+        // The only shard was not held, but entered: nobody may hold it now.
+        let alone = self.shared.shards() == 1;
+        if is_aside {
+            let holder = if alone { self.shared.cells[self.id].hold() } else { None };
+            holder.into_iter().for_each(Holder::pass_on);
+        } else {
+            drop(alone.then(|| self.shared.cells[self.id].adopt()));
             self.wake_pump();
         }
     }
@@ -139,6 +148,15 @@ impl Local {
         store.now.advance();
         self.heed_settings(&mut store);
         Some(store)
+    }
+
+    /// Goes in to the data of the only shard, on a fiber of the turn that was in just now; the time stays.
+    ///
+    /// # Panics
+    /// When there are more shards: somebody else may be in.
+    pub fn enter_again(&self) -> Owner<'_, Store> {
+        assert_eq!(self.shared.shards(), 1, "others may be in");
+        self.shared.cells[self.id].enter().expect("nobody holds the only shard")
     }
 
     /// Makes a store follow the settings in force: whoever gets at a store does this first, and again behind a command

@@ -50,10 +50,10 @@ fn add(set: &mut ShardSet, shard: usize) {
     }
 }
 
-/// Adds the shards whose data a command needs, in no order.
-fn add_needed(set: &mut ShardSet, spec: &Spec, args: &Args<'_>, shards: usize) {
+/// Adds the shards whose data a command needs, in no order. `known` as for [`plan`].
+fn add_needed(set: &mut ShardSet, spec: &Spec, args: &Args<'_>, known: (u32, KeyHash), shards: usize) {
     // As seen from a shard that does not exist, nothing is local but what needs no data.
-    match plan(spec, args, (0, KeyHash::from_bits(0)), shards, usize::MAX) {
+    match plan(spec, args, known, shards, usize::MAX) {
         Plan::Local => {}
         Plan::Foreign(shard) => add(set, shard),
         Plan::Several(several) => several.iter().for_each(|shard| add(set, usize::from(*shard))),
@@ -67,11 +67,12 @@ pub fn plan_whole(spec: &Spec, args: &Args<'_>, client: &Client, shards: usize) 
         set.push(0);
         return set;
     }
-    add_needed(&mut set, spec, args, shards);
+    add_needed(&mut set, spec, args, (0, KeyHash::from_bits(0)), shards);
     if spec.route == Route::Transaction {
         if let Some(multi) = &client.multi {
             for command in &multi.queued.commands {
-                add_needed(&mut set, table().row(command.row).spec, &multi.queued.args(*command), shards);
+                let (spec, args) = (table().row(command.row).spec, multi.queued.args(*command));
+                add_needed(&mut set, spec, &args, command.known, shards);
             }
         }
         let watched = client.watched.iter().flat_map(|watched| watched.hashes());

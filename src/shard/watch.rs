@@ -104,11 +104,17 @@ impl Door<'_> {
         log_slow(self.host, row.spec, caller.client_id, args, took_us);
     }
 
+    /// Whether anybody monitors.
+    #[inline]
+    pub fn is_monitored(&self) -> bool {
+        self.host.gates.load(Ordering::Relaxed) & gate::MONITORED != 0
+    }
+
     /// Shows a command to everybody who monitors. Not those of administrators, nor those whose parts are shown.
     #[inline]
     pub fn feed_monitors(&self, spec: &Spec, origin: Origin<'_>, db: u32, args: &Args<'_>) {
         let is_shown = spec.flags & (flag::SKIP_MONITOR | flag::ADMIN) == 0;
-        if is_shown && self.host.gates.load(Ordering::Relaxed) & gate::MONITORED != 0 {
+        if is_shown && self.is_monitored() {
             self.show_monitors(origin, db, &spec.shown(args));
         }
     }
@@ -116,7 +122,7 @@ impl Door<'_> {
     /// Shows any words to everybody who monitors, if anybody does.
     #[cold]
     pub fn show_monitors(&self, origin: Origin<'_>, db: u32, shown: &[&[u8]]) {
-        if self.host.gates.load(Ordering::Relaxed) & gate::MONITORED == 0 {
+        if !self.is_monitored() {
             return;
         }
         let all: Vec<Address> = self.host.monitors.lock().clone();

@@ -57,6 +57,16 @@ impl Server {
         Server::of(&binary(), &all)
     }
 
+    /// Starts the server under test with variables of the environment, and leaves it alone: it may not even listen yet.
+    ///
+    /// # Panics
+    /// When there is no such program.
+    pub fn launch(shards: usize, args: &[&str], variables: &[(&str, &str)]) -> Server {
+        let shards = shards.to_string();
+        let all = [&["--shards", &shards, "--enable-debug-command", "yes"], args].concat();
+        Server::spawn(&binary(), free_port(), &all, variables).0
+    }
+
     /// Starts any server that takes `--port` and `--dir`.
     ///
     /// # Panics
@@ -74,13 +84,19 @@ impl Server {
         panic!("no free port in {TRIES} tries");
     }
 
-    fn try_on(program: &Path, port: u16, args: &[&str]) -> Result<Server, Vec<String>> {
+    fn spawn(
+        program: &Path,
+        port: u16,
+        args: &[&str],
+        variables: &[(&str, &str)],
+    ) -> (Server, [std::thread::JoinHandle<()>; 2]) {
         let dir = fresh_dir();
         let mut command = Command::new(program);
         // A configuration file must stand first.
         let (file, args) = args.split_at(usize::from(args.first().is_some_and(|a| !a.starts_with('-'))));
         command.args(file).args(["--port", &port.to_string(), "--dir"]).arg(&dir).args(args);
         let mut child = command
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -89,13 +105,17 @@ impl Server {
         let log = Log::default();
         let out = keep(child.stdout.take().unwrap(), &log);
         let err = keep(child.stderr.take().unwrap(), &log);
-        let server = Server { child, port, dir, log };
+        (Server { child, port, dir, log }, [out, err])
+    }
+
+    fn try_on(program: &Path, port: u16, args: &[&str]) -> Result<Server, Vec<String>> {
+        let (server, pipes) = Server::spawn(program, port, args, &[]);
         if server.wait_for_line(READY) {
             return Ok(server);
         }
         let log = server.log.clone();
         drop(server);
-        let _ = (out.join(), err.join());
+        pipes.into_iter().for_each(|pipe| drop(pipe.join()));
         let lines = log.lock().unwrap().clone();
         Err(lines)
     }

@@ -7,6 +7,7 @@ mod blocking;
 mod client_memory;
 mod clients;
 mod closing;
+mod cuts;
 mod events;
 mod frequency;
 mod keyspace;

@@ -70,7 +70,7 @@ impl<R: Read> Reader<R> {
     /// # Errors
     /// What is there instead of commands. All commands before it were handed out, those of a transaction without an
     /// end, too.
-    pub fn next(&mut self) -> Result<Option<&[u8]>, Fault> {
+    pub fn next_commands(&mut self) -> Result<Option<&[u8]>, Fault> {
         let (mut from, mut to) = (self.taken, self.taken);
         loop {
             match head(&self.buffer[to..]) {
@@ -239,7 +239,7 @@ mod tests {
         let mut reader = Reader::new(bytes, 0, |name| name != b"nope");
         let mut all = Vec::new();
         loop {
-            match reader.next() {
+            match reader.next_commands() {
                 Ok(Some(chunk)) => all.extend_from_slice(chunk),
                 Ok(None) => return (all, Ok(())),
                 Err(fault) => return (all, Err(fault)),
@@ -311,7 +311,7 @@ mod tests {
     fn claims_reserve_nothing() {
         for claim in ["*999999999999\r\n", "*2\r\n$999999999999999\r\nab", "*1\r\n$99999999999999999\r\n"] {
             let mut reader = Reader::new(claim.as_bytes(), 0, |_| true);
-            assert!(matches!(reader.next(), Err(Fault::CutOff { valid_up_to: 0, .. })));
+            assert!(matches!(reader.next_commands(), Err(Fault::CutOff { valid_up_to: 0, .. })));
             assert!(reader.buffer.capacity() < 1024);
         }
     }
