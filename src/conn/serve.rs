@@ -17,6 +17,7 @@ use super::memory;
 use super::session::{Session, Turn};
 use crate::base::clock;
 use crate::cmd::cx::Client;
+use crate::cmd::spec::Done;
 use crate::host::ClientInfo;
 use crate::persist::aof::commands::ask_reload;
 use crate::persist::shutdown::shut_down;
@@ -155,6 +156,15 @@ fn alarm_for(turn: &Turn) -> Option<impl Future<Output = ()> + use<>> {
     }
 }
 
+/// Does what a command wished for the whole server. `None`: the server ends.
+async fn grant(turn: &Turn, local: &Local) -> Option<Done> {
+    match turn {
+        Turn::ReloadLog => Some(ask_reload(local).await),
+        Turn::Shutdown(ending) if shut_down(local, *ending).await => None,
+        _ => Some(Err(Error::err("Errors trying to SHUTDOWN. Check logs."))),
+    }
+}
+
 async fn exchange(
     session: &mut Session,
     local: &Local,
@@ -189,13 +199,9 @@ async fn exchange(
         }
         match turn {
             Turn::Close if is_logged && idle_writer.is_some() => return,
-            Turn::Shutdown(ending) if shut_down(local, ending).await => return,
-            Turn::Shutdown(_) => {
-                turn = session.goes_on(local, Err(Error::err("Errors trying to SHUTDOWN. Check logs.")));
-                continue;
-            }
-            Turn::ReloadLog => {
-                turn = session.goes_on(local, ask_reload(local).await);
+            Turn::Shutdown(_) | Turn::ReloadLog => {
+                let Some(outcome) = grant(&turn, local).await else { return };
+                turn = session.goes_on(local, outcome);
                 continue;
             }
             _ => {}

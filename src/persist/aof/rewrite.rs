@@ -342,6 +342,8 @@ impl Aof {
             host.journal.remove_later(self.place.path(&self.place.early_base()));
         } else {
             line(Level::Notice, "Background AOF rewrite finished successfully");
+            // Whoever sees that it is over sees no files from before it.
+            self.remove_history(host);
         }
         let mut rewrites = host.rewrites.lock();
         rewrites.end(went_well);
