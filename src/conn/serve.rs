@@ -172,11 +172,9 @@ async fn exchange(
     writer: rt::WriteHalf,
     info: &ClientInfo,
 ) {
-    // Ours until this returns.
-    let fd = *info.fd.lock();
+    let fd = *info.fd.lock(); // Ours until this returns.
     let mut reading = pin!(Some(reader.read(session.lend_input())));
-    let mut writing = pin!(None);
-    let mut alarm = pin!(None);
+    let (mut writing, mut alarm) = (pin!(None), pin!(None));
     let (mut idle_reader, mut idle_writer) = (None, Some(writer));
     let (mut spare, mut turn) = (Vec::new(), Turn::Read);
     // Bytes of the write under way, and how long too much has been waiting.
@@ -187,15 +185,14 @@ async fn exchange(
             return;
         }
         let is_logged = !session.may_write() || write_log(session, local).await;
-        if is_logged && idle_writer.is_some() && session.may_write() {
-            if !write_at_once(fd, session, local, info) {
-                return;
-            }
-            if let Some(writer) = idle_writer.take_if(|_| session.may_write()) {
-                let bytes = std::mem::replace(&mut session.out.buf, std::mem::take(&mut spare));
-                writing_bytes = bytes.len();
-                writing.set(Some(write(writer, bytes, local.writing())));
-            }
+        let may_write = is_logged && idle_writer.is_some() && session.may_write();
+        if may_write && !write_at_once(fd, session, local, info) {
+            return;
+        }
+        if let Some(writer) = idle_writer.take_if(|_| may_write && session.may_write()) {
+            let bytes = std::mem::replace(&mut session.out.buf, std::mem::take(&mut spare));
+            writing_bytes = bytes.len();
+            writing.set(Some(write(writer, bytes, local.writing())));
         }
         match turn {
             Turn::Close if is_logged && idle_writer.is_some() => return,
