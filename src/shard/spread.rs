@@ -154,9 +154,12 @@ struct Reach<'d, 's> {
 }
 
 impl Reach<'_, '_> {
-    /// The next key at which somebody waits and that has changed.
+    /// The next key at which somebody waits and that has changed: the one that changed first, on whichever shard.
     fn next_ready(&mut self) -> Option<(u32, Box<[u8]>)> {
-        (0..self.shards()).find_map(|shard| self.get_mut(shard)?.news.ready.pop_front())
+        let first = |shard: usize| Some((self.get(shard)?.news.ready.front()?.number, shard));
+        let (_, shard) = (0..self.shards()).filter_map(first).min()?;
+        let ready = self.get_mut(shard)?.news.ready.pop_front()?;
+        Some((ready.db, ready.key))
     }
 
     /// The store of a key that is held.

@@ -119,6 +119,17 @@ pub(super) fn next_number() -> u64 {
     number
 }
 
+/// A key that somebody waits at and that has changed.
+#[derive(Debug)]
+pub struct Ready {
+    /// Ascends among the news of one thread: those who wait at several keys are served in the order of the changes.
+    pub number: u64,
+    /// Its database.
+    pub db: u32,
+    /// The key.
+    pub key: Box<[u8]>,
+}
+
 /// A key that some clients have read and that has changed.
 #[derive(Debug)]
 pub struct Stale {
@@ -149,7 +160,7 @@ pub struct News {
     /// For subscribers of keyspace notifications.
     pub events: Vec<KeyEvent>,
     /// Keys that somebody waits at and that have changed, by database.
-    pub ready: VecDeque<(u32, Box<[u8]>)>,
+    pub ready: VecDeque<Ready>,
     /// For clients that have read these keys.
     pub stale: Vec<Stale>,
     /// For clients that want to hear of keys by their prefixes, in the order of the changes.

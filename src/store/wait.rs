@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::Store;
-use super::news::listen;
+use super::news::{Ready, listen, next_number};
 use crate::ds::object::Kind;
 use crate::host::queued::{Caller, Queued};
 use crate::host::{Claim, Stand};
@@ -107,8 +107,9 @@ impl Store {
     /// Has those who wait at a key looked at when the command is done.
     pub fn look_at(&mut self, db: u32, key: Key<'_>) {
         self.has_news = true;
-        if !self.news.ready.iter().any(|(other, bytes)| *other == db && **bytes == *key.bytes) {
-            self.news.ready.push_back((db, key.bytes.into()));
+        if !self.news.ready.iter().any(|ready| ready.db == db && *ready.key == *key.bytes) {
+            let ready = Ready { number: next_number(), db, key: key.bytes.into() };
+            self.news.ready.push_back(ready);
         }
     }
 

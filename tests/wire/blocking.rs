@@ -685,3 +685,25 @@ fn a_wait_counts_once_and_by_its_name() {
         }
     });
 }
+
+#[test]
+fn keys_are_looked_at_in_the_order_in_which_they_changed() {
+    for shards in SHARDS {
+        let server = Server::start(shards, &[]);
+        let mut client = server.client();
+        for round in 0..12 {
+            // Other names, other shards.
+            let [one, two, three] = ["a", "b", "c"].map(|name| format!("{name}{round}"));
+            let mut mover = blocked(&server, &mut client, 0, &format!("BRPOPLPUSH {one} {three} 0"));
+            let mut first = blocked(&server, &mut client, 1, &format!("BLPOP {two} 0"));
+            let mut second = blocked(&server, &mut client, 2, &format!("BLMPOP 0 2 {two} {three} LEFT"));
+            send(&mut client, &["MULTI", &format!("LPUSH {one} 1"), &format!("LPUSH {two} 2"), "EXEC"]);
+            for want in ["OK", "QUEUED", "QUEUED", "[1 1]"] {
+                expect(&mut client, want);
+            }
+            expect(&mut mover, "1");
+            expect(&mut first, &format!("[{two} 2]"));
+            expect(&mut second, &format!("[{three} [1]]"));
+        }
+    }
+}
