@@ -21,19 +21,19 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec::conn("module|load", "path [arg [arg ...]]", load)
         .doc(S, "4.0.0", "Would load a module.")
         .without(flag::LOADING | flag::STALE)
-        .with(FLAGS | flag::PROTECTED),
+        .with(FLAGS | flag::PROTECTED | flag::NO_ASYNC_LOADING),
     Spec::conn(
         "module|loadex",
-        "path [CONFIG name value [CONFIG name value ...]] [ARGS arg [arg ...]]",
+        "path [CONFIG name value [CONFIG name value ...]] [ARGS args [args ...]]",
         load,
     )
     .doc(S, "7.0.0", "Would load a module with parameters.")
     .without(flag::LOADING | flag::STALE)
-    .with(FLAGS | flag::PROTECTED),
+    .with(FLAGS | flag::PROTECTED | flag::NO_ASYNC_LOADING),
     Spec::conn("module|unload", "name", unload)
         .doc(S, "4.0.0", "Would unload a module.")
         .without(flag::LOADING | flag::STALE)
-        .with(FLAGS | flag::PROTECTED),
+        .with(FLAGS | flag::PROTECTED | flag::NO_ASYNC_LOADING),
 ];
 
 fn help(_: &mut ConnCx<'_>, _: &mut Args<'_>, out: &mut Out) -> Done {

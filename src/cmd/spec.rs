@@ -95,6 +95,8 @@ pub mod flag {
     pub const RUNS_SCRIPTS: u32 = 1 << 19;
     /// Runs at once inside MULTI.
     pub const UNQUEUED: u32 = 1 << 18;
+    /// Not while data is loaded beside the data that is served, which no server of ours does.
+    pub const NO_ASYNC_LOADING: u32 = 1 << 20;
     /// About channels.
     pub const PUBSUB: u32 = 1 << 24;
     /// Allowed to clients that are subscribed under RESP2.
@@ -119,6 +121,7 @@ pub mod flag {
         (BLOCKING, "blocking"),
         (LOADING, "loading"),
         (STALE, "stale"),
+        (NO_ASYNC_LOADING, "no_async_loading"),
         (SKIP_MONITOR, "skip_monitor"),
         (SKIP_SLOWLOG, "skip_slowlog"),
         (FAST, "fast"),

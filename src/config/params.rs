@@ -483,9 +483,9 @@ Compatibility {
     WATCHDOG_PERIOD = int("watchdog-period", "0", 0, I32).hidden().later();
     /// Exit instead of aborting on a fatal error; for tests.
     USE_EXIT_ON_PANIC = switch("use-exit-on-panic", "no").hidden().inert();
-    /// Microseconds that each key of a snapshot takes, counted over all shards; negative numbers mean none. For tests.
+    /// Microseconds that each key of a snapshot takes in tests, counted over all shards; negative numbers mean none.
     RDB_KEY_SAVE_DELAY = int("rdb-key-save-delay", "0", i32::MIN as i64, I32).hidden();
-    /// Microseconds to sleep after each key loaded from a snapshot; negative numbers mean none. For tests.
+    /// Microseconds to sleep after each key loaded from a snapshot in tests; negative numbers mean none.
     KEY_LOAD_DELAY = int("key-load-delay", "0", i32::MIN as i64, I32).hidden();
     /// Bytes loaded between two looks at the clients.
     LOADING_PROCESS_EVENTS_INTERVAL_BYTES = int("loading-process-events-interval-bytes", "524288", 1024, I32)

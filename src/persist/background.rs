@@ -24,7 +24,7 @@ use crate::wire::{Args, Error, Out};
 pub const COMMANDS: &[Spec] = &[Spec::write("bgsave", "[SCHEDULE]", bgsave)
     .doc(S, "1.0.0", "Writes a snapshot while everybody goes on.")
     .without(flag::WRITE | flag::NO_INTERCEPT)
-    .with(flag::ADMIN | flag::NOSCRIPT)
+    .with(flag::ADMIN | flag::NOSCRIPT | flag::NO_ASYNC_LOADING)
     .route(Route::All)];
 
 /// Seconds after which a snapshot that failed is tried again by itself.

@@ -31,7 +31,7 @@ pub const COMMANDS: &[Spec] = &[
         .doc(S, "1.0.0", "Writes a snapshot while everybody waits.")
         .cost("O(N) where N is the number of keys.")
         .without(flag::READONLY | flag::NO_INTERCEPT)
-        .with(flag::ADMIN | flag::NOSCRIPT | flag::NO_MULTI)
+        .with(flag::ADMIN | flag::NOSCRIPT | flag::NO_MULTI | flag::NO_ASYNC_LOADING)
         .route(Route::All),
 ];
 

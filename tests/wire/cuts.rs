@@ -160,3 +160,22 @@ fn emptying_everything_gives_a_snapshot_up() {
         let _ = std::fs::remove_dir_all(dir);
     }
 }
+
+#[test]
+fn what_was_emptied_does_not_come_back_with_a_restart() {
+    for shards in SHARDS {
+        let dir = fresh_dir();
+        let args = ["--dir", dir.to_str().unwrap(), "--save", "3600 1"];
+        let server = Server::start(shards, &args);
+        let mut client = server.client();
+        fill(&mut client);
+        client.check("SAVE", "+OK\r\n");
+        client.check("FLUSHALL", "+OK\r\n");
+        wait_until("an empty snapshot is there", || info_field(&mut client, "persistence", "rdb_saves") == 2);
+        wait_for_the_end(&mut client);
+        server.signal("KILL");
+        drop(server);
+        Server::start(shards, &args).client().check("DBSIZE", ":0\r\n");
+        let _ = std::fs::remove_dir_all(dir);
+    }
+}

@@ -2,6 +2,8 @@
 //!
 //! Must stay true: a key that is renamed, moved or copied keeps its deadline; large things are freed in the
 //! background.
+use std::sync::atomic::Ordering;
+
 use super::{int_arg, type_name};
 use crate::base::{glob, rng};
 use crate::cmd::cx::{Met, ReadCx, WriteCx, db_index};
@@ -283,6 +285,10 @@ pub fn flushdb(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done
 pub fn flushall(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     flush_option(args)?;
     cx.for_all(Store::flush_all);
+    if !cx.host.settings().save_rules().is_empty() {
+        // What was there must not come back with a restart.
+        cx.host.persistence.is_scheduled.store(true, Ordering::Relaxed);
+    }
     cx.log_words(args);
     out.ok();
     Ok(())

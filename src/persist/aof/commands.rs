@@ -10,8 +10,8 @@ use crate::wire::{Args, Error, Out};
 /// The rows.
 pub const COMMANDS: &[Spec] = &[Spec::conn("bgrewriteaof", "", bgrewriteaof)
     .doc(S, "1.0.0", "Rewrites the append-only log in the background.")
-    .without(flag::LOADING)
-    .with(flag::ADMIN | flag::NOSCRIPT)];
+    .without(flag::LOADING | flag::STALE)
+    .with(flag::ADMIN | flag::NOSCRIPT | flag::NO_ASYNC_LOADING)];
 
 /// The row of a subcommand of DEBUG.
 pub const DEBUG_LOADAOF: Spec = Spec::conn("debug|loadaof", "", loadaof)
