@@ -83,6 +83,12 @@ impl<'r, 'a> Run<'r, 'a> {
         if self.rights.only_reads && row.spec.flags & (flag::WRITE | flag::MAY_REPLICATE) != 0 {
             return Err(Error::err("Write commands are not allowed from read-only scripts."));
         }
+        if row.spec.flags & flag::WRITE != 0
+            && self.cx.host.gates.load(Ordering::Relaxed) & gate::DISK_TROUBLE != 0
+            && let Some(trouble) = self.cx.host.persistence.refusal(&self.cx.host.settings())
+        {
+            return Err(Error::line(trouble.text()));
+        }
         Ok(row)
     }
 

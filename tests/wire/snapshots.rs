@@ -1,7 +1,7 @@
 //! Snapshot files: saved, loaded at the next start under any number of shards, reloaded, refused when broken; a disk that
 //! fails leaves the old file.
 use super::support::server::{fresh_dir, run_to_end};
-use super::support::{Client, Server};
+use super::support::{Client, Server, wait_until};
 use super::{SHARDS, info_field};
 
 fn fill(client: &mut Client) {
@@ -121,5 +121,26 @@ fn a_broken_file_ends_the_start() {
         let (code, output) = run_to_end(&["--dir", dir.to_str().unwrap(), "--port", "0"]);
         assert_eq!(code, Some(1), "{output}");
         assert!(output.contains("Fatal error loading the DB, check server logs. Exiting."), "{output}");
+    }
+}
+
+#[test]
+fn scripts_write_nothing_that_cannot_be_kept() {
+    for shards in SHARDS {
+        let dir = fresh_dir();
+        let args = ["--dir", dir.to_str().unwrap(), "--save", "3600 1"];
+        let server = Server::start(shards, &args);
+        let mut client = server.client();
+        let refused = |client: &mut Client, line: &str| client.run(line).string().starts_with("MISCONF");
+        client.check("EVAL return(redis.call('set','k','v')) 0", "+OK\r\n");
+        client.run("DEBUG DISK-FAULTS create at=1 for=9");
+        client.run("BGSAVE");
+        wait_until("writes are refused", || refused(&mut client, "SET k v"));
+        assert!(refused(&mut client, "EVAL return(redis.call('set','k','w')) 0"));
+        client.check("EVAL return(redis.call('get','k')) 0", "$1\r\nv\r\n");
+        client.run("DEBUG DISK-FAULTS");
+        client.check("SAVE", "+OK\r\n");
+        client.check("EVAL return(redis.call('set','k','w')) 0", "+OK\r\n");
+        let _ = std::fs::remove_dir_all(dir);
     }
 }
