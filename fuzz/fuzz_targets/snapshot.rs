@@ -33,7 +33,7 @@ const BYTES_MIN: usize = 256 * 1024;
 
 static HOST: LazyLock<Host> = LazyLock::new(|| {
     let settings = Settings::default();
-    Host::new(Facts { settings, shards: 1, commands: 0, config_file: None, io_driver: "none", port: 0 })
+    Host::new(Facts { settings, shards: 1, commands: 0, config_file: None, io_driver: "none" })
 });
 
 fn load(input: impl Read, bytes: usize, how: &How) -> (Result<Tally, Refusal>, Store) {
