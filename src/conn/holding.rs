@@ -61,12 +61,7 @@ impl Session {
                 return None;
             }
         };
-        local.counters.holds.add(1);
-        let now = Now::under(&local.shared.host);
-        for holder in &mut held {
-            holder.now = now;
-            local.heed_settings(holder);
-        }
+        let now = hold::begin(local, &mut held);
         Some((held, now))
     }
 

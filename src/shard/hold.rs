@@ -65,6 +65,17 @@ impl Held for Stores<'_> {
     }
 }
 
+/// A hold begins: reads the clock, and has what is held follow the settings in force.
+pub fn begin(local: &Local, held: &mut Holders<'_>) -> Now {
+    local.counters.holds.add(1);
+    let now = Now::under(&local.shared.host);
+    for holder in held {
+        holder.now = now;
+        local.heed_settings(holder);
+    }
+    now
+}
+
 /// Runs `f` while all shards are held, with the clock read and the settings in force. For work of no connection: other
 /// threads' commands are whole before and after. Must be awaited while this thread is not in its data.
 pub async fn hold_all<T>(local: &Local, f: impl FnOnce(&mut Stores<'_>, Now) -> T) -> T {
@@ -75,12 +86,7 @@ pub async fn hold_all<T>(local: &Local, f: impl FnOnce(&mut Stores<'_>, Now) -> 
         match acquire(&local.shared, &set, &mut pending) {
             Ok(mut held) => {
                 local.stand_up(token);
-                local.counters.holds.add(1);
-                let now = Now::under(&local.shared.host);
-                for holder in &mut held {
-                    holder.now = now;
-                    local.heed_settings(holder);
-                }
+                let now = begin(local, &mut held);
                 return f(&mut Stores::new(held, &set, local.shared.shards()), now);
             }
             Err(busy) => {
