@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::commands::{head, heed_trouble, plan};
+use super::commands::{head, plan};
 use super::rdb_target::{Ended, Failure, Plan, log_failure};
 use super::snapshot::{Purpose, begin, is_under_way};
 use crate::base::clock;
@@ -17,7 +17,7 @@ use crate::rdb::file::Encoder;
 use crate::rt::log::{Level, line};
 use crate::shard::hold::hold_all;
 use crate::shard::local::Local;
-use crate::store::{Now, Store};
+use crate::store::Now;
 use crate::wire::{Args, Error, Out};
 
 /// The rows.
@@ -40,7 +40,7 @@ fn bgsave(cx: &mut WriteCx<'_>, args: &mut Args<'_>, out: &mut Out) -> Done {
     if is_saving(&host.persistence) {
         return Err(Error::err("Background save already in progress"));
     }
-    if host.rewrites.lock().is_running() || cx.stores.all().any(Store::has_snapshot) {
+    if host.rewrites.lock().is_running() || is_under_way(cx.stores.all()) {
         // Of snapshots that were given up only marks are left, which soon are gone.
         if may_wait || !host.rewrites.lock().is_running() {
             host.persistence.is_scheduled.store(true, Relaxed);
@@ -80,8 +80,9 @@ pub fn begin_save(stores: &mut WriteStores<'_>, host: &Host, now: Now) -> io::Re
     let then = move |ended| note_end(&ended_state, &ended_plan, began_s, changes, ended);
     let encoder = || Box::new(Encoder::new(&settings, now)) as _;
     begin(stores, &state, (plan, Purpose::Snapshot), first, &encoder, then).inspect_err(|_| {
-        state.save_began_s.store(-1, Relaxed);
         state.save_failed.store(true, Relaxed);
+        state.watcher.tell();
+        state.save_began_s.store(-1, Relaxed);
     })?;
     state.saves.fetch_add(1, Relaxed);
     line(Level::Notice, &format!("Background saving started by pid {}", std::process::id()));
@@ -132,22 +133,21 @@ fn due(host: &Host) -> Option<String> {
 /// Begins a snapshot if one is due.
 pub async fn tend(local: &Local) {
     let host = &local.shared.host;
-    heed_trouble(host);
     if is_saving(&host.persistence) || host.rewrites.lock().is_running() {
         return;
     }
     let Some(reason) = due(host) else { return };
     let began = hold_all(local, |stores, now| {
-        if is_under_way(stores) {
-            return Ok(false);
+        let mut stores = WriteStores::Many(stores);
+        if is_under_way(stores.all()) {
+            return Ok(());
         }
         if !reason.is_empty() {
             line(Level::Notice, &reason);
         }
-        let mut stores = WriteStores::Many(stores);
         begin_save(&mut stores, host, now)?;
         local.door(now).spread(stores);
-        Ok::<bool, io::Error>(true)
+        Ok::<(), io::Error>(())
     });
     if let Err(error) = began.await {
         line(Level::Warning, &format!("Can't save in background: {error}"));

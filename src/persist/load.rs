@@ -400,9 +400,6 @@ pub fn at_start(host: &Host) -> Result<Start, String> {
     }
 }
 
-/// Milliseconds between two looks at whether another thread is done.
-const LOOK_MS: u64 = 1;
-
 /// Reads a snapshot on a thread of its own, which deals its records out, while this shard and the others work.
 ///
 /// # Errors
@@ -422,15 +419,8 @@ pub async fn read_beside<R: Read + Send + 'static>(
     };
     let thread = std::thread::Builder::new().name("loader".into()).spawn(work);
     thread.map_err(|error| Refusal::new(0, format!("can't start a thread: {error}")))?;
-    loop {
-        match receiver.try_recv() {
-            Ok(loaded) => return loaded,
-            Err(flume::TryRecvError::Empty) => crate::rt::sleep_ms(LOOK_MS).await,
-            Err(flume::TryRecvError::Disconnected) => {
-                return Err(Refusal::new(0, "the loading thread has ended".to_string()));
-            }
-        }
-    }
+    let ended = || Err(Refusal::new(0, "the loading thread has ended".to_string()));
+    crate::rt::received(&receiver).await.unwrap_or_else(ended)
 }
 
 /// Loads the snapshot that the server begins with. `false`: it could not be loaded, and the log says why.

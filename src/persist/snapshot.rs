@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::rdb_target::{Ended, Plan, Target};
 use crate::base::clock;
-use crate::cmd::cx::{Held, WriteStores};
+use crate::cmd::cx::WriteStores;
 use crate::config::{P, Settings};
 use crate::host::Persistence;
 use crate::rt;
@@ -96,8 +96,8 @@ pub(super) fn save_delay_us(settings: &Settings) -> u64 {
 }
 
 /// Whether a snapshot of these stores is under way.
-pub fn is_under_way(stores: &dyn Held) -> bool {
-    (0..stores.shards()).any(|shard| stores.get(shard).is_some_and(Store::has_snapshot))
+pub fn is_under_way<'s>(mut stores: impl Iterator<Item = &'s Store>) -> bool {
+    stores.any(Store::has_snapshot)
 }
 
 /// Begins a snapshot of what is in these stores, which are all; it starts with the bytes of `head`. `then` runs on a
@@ -113,7 +113,7 @@ pub fn begin(
     encoder: &dyn Fn() -> Box<dyn Encode>,
     then: impl FnOnce(Ended) + Send + 'static,
 ) -> io::Result<()> {
-    if stores.all().any(Store::has_snapshot) {
+    if is_under_way(stores.all()) {
         return Err(io::Error::new(io::ErrorKind::ResourceBusy, "a snapshot is under way"));
     }
     let keys = |store: &Store| (0..store.databases() as u32).map(|db| store.key_count(db)).sum::<usize>();

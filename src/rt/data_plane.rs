@@ -119,6 +119,20 @@ pub async fn next_turn() {
     }
 }
 
+/// Milliseconds between two looks at what another thread sends.
+const LOOK_MS: u64 = 1;
+
+/// Waits for what another thread sends, which cannot wake a task of this one. `None`: it has ended without a word.
+pub async fn received<T>(receiver: &flume::Receiver<T>) -> Option<T> {
+    loop {
+        match receiver.try_recv() {
+            Ok(sent) => return Some(sent),
+            Err(flume::TryRecvError::Disconnected) => return None,
+            Err(flume::TryRecvError::Empty) => sleep_ms(LOOK_MS).await,
+        }
+    }
+}
+
 /// Who stands back for those that are ready, and the task that calls them again.
 #[derive(Default)]
 struct StoodBack {

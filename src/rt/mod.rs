@@ -9,5 +9,6 @@ pub mod meet;
 pub mod sys;
 
 pub use data_plane::{
-    Driver, ReadHalf, Sleeper, WriteHalf, next_turn, run, sleep_ms, spawn, split, uring_usable, yield_now,
+    Driver, ReadHalf, Sleeper, WriteHalf, next_turn, received, run, sleep_ms, spawn, split, uring_usable,
+    yield_now,
 };

@@ -16,7 +16,7 @@ use crate::shard::hold::{Stores, hold_all};
 use crate::shard::local::Local;
 use crate::store::snapshot::Encode;
 
-/// Milliseconds between two looks at whether the file is complete.
+/// Milliseconds between two looks at whether a walk is through.
 const LOOK_MS: u64 = 1;
 
 /// Whether bases are in the snapshot format.
@@ -59,7 +59,7 @@ pub async fn write_base(
 ) -> io::Result<()> {
     let (sender, receiver) = flume::bounded(1);
     // One that was given up leaves marks, which soon are gone.
-    while hold_all(local, |stores, _| is_under_way(stores)).await {
+    while hold_all(local, |stores, _| is_under_way(WriteStores::Many(stores).all())).await {
         rt::sleep_ms(LOOK_MS).await;
     }
     hold_all(local, |stores, now| {
@@ -82,14 +82,9 @@ pub async fn write_base(
         Ok::<(), io::Error>(())
     })
     .await?;
-    loop {
-        match receiver.try_recv() {
-            Ok(Ok(_)) => return Ok(()),
-            Ok(Err(Failure::Io(error))) => return Err(error),
-            Ok(Err(Failure::Aborted)) | Err(flume::TryRecvError::Disconnected) => {
-                return Err(io::Error::other("the writing of the file was given up"));
-            }
-            Err(flume::TryRecvError::Empty) => rt::sleep_ms(LOOK_MS).await,
-        }
+    match rt::received(&receiver).await {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(Failure::Io(error))) => Err(error),
+        Some(Err(Failure::Aborted)) | None => Err(io::Error::other("the writing of the file was given up")),
     }
 }

@@ -18,9 +18,6 @@ pub const DEBUG_LOADAOF: Spec = Spec::conn("debug|loadaof", "", loadaof)
     .doc(S, "1.0.0", "Empties all databases and loads the append-only log again.")
     .with(flag::ADMIN | flag::NOSCRIPT | flag::STALE | flag::PROTECTED);
 
-/// Milliseconds between two looks at whether the log is loaded.
-const LOOK_MS: u64 = 1;
-
 fn loadaof(cx: &mut ConnCx<'_>, _: &mut Args<'_>, _: &mut Out) -> Done {
     cx.client.wish = Wish::ReloadLog;
     Ok(())
@@ -33,14 +30,9 @@ fn loadaof(cx: &mut ConnCx<'_>, _: &mut Args<'_>, _: &mut Out) -> Done {
 pub async fn ask_reload(local: &Local) -> Done {
     let (sender, receiver) = flume::bounded(1);
     local.shared.host.rewrites.lock().reloads.push(sender);
-    loop {
-        match receiver.try_recv() {
-            Ok(true) => return Ok(()),
-            Err(flume::TryRecvError::Empty) => rt::sleep_ms(LOOK_MS).await,
-            Ok(false) | Err(flume::TryRecvError::Disconnected) => {
-                return Err(Error::err("Error trying to load the AOF files, check server logs."));
-            }
-        }
+    match rt::received(&receiver).await {
+        Some(true) => Ok(()),
+        _ => Err(Error::err("Error trying to load the AOF files, check server logs.")),
     }
 }
 
